@@ -1,0 +1,65 @@
+//! The one list of all algorithms.
+
+use crate::{Algorithm, Model, mutex, mutex::Mutex};
+
+/// What there is to know of an algorithm without running it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Entry {
+    /// As one types it.
+    pub name: &'static str,
+    /// The problem that it solves.
+    pub family: &'static str,
+    /// What its proof takes for granted.
+    pub assumptions: Model,
+    /// Messages an entry, as a formula.
+    pub cost: &'static str,
+    /// Where it comes from; a key of `docs/references.md`.
+    pub paper: &'static str,
+}
+
+impl Entry {
+    const fn of<A: Algorithm>(family: &'static str) -> Self {
+        Self { name: A::NAME, family, assumptions: A::MODEL, cost: A::COST, paper: A::PAPER }
+    }
+}
+
+/// Something to be done with whichever algorithm was named: one method for each family.
+pub trait Job {
+    /// What comes of it.
+    type Done;
+
+    /// Does it with an algorithm for mutual exclusion.
+    fn mutex<A: Mutex>(self) -> Self::Done;
+}
+
+macro_rules! catalog {
+    ($($family:ident: $($algorithm:ty),+;)+) => {
+        /// Every algorithm, in the order in which people meet them.
+        pub const ALL: &[Entry] = &[$($(Entry::of::<$algorithm>(stringify!($family))),+),+];
+
+        /// Does the job with the algorithm of that name, if there is one.
+        pub fn visit<J: Job>(name: &str, job: J) -> Option<J::Done> {
+            $($(if name == <$algorithm>::NAME {
+                return Some(job.$family::<$algorithm>());
+            })+)+
+            None
+        }
+    };
+}
+
+catalog! {
+    mutex:
+        mutex::Central,
+        mutex::CentralDenying,
+        mutex::TokenRing,
+        mutex::Lamport,
+        mutex::RicartAgrawala,
+        mutex::SuzukiKasami,
+        mutex::Maekawa,
+        mutex::Raymond,
+        mutex::RaymondPiggyback,
+        mutex::NaimiTrehel,
+        mutex::Nxr,
+        mutex::Fila,
+        mutex::FilaForest;
+}

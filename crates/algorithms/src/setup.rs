@@ -1,0 +1,42 @@
+//! What an algorithm is told when a system is set up.
+
+use alloc::{string::String, vec::Vec};
+use core::{fmt, ops::Range, time::Duration};
+
+use crate::{NodeId, NodeSet, tree::Tree};
+
+/// The system that an algorithm is to run on. Each takes what concerns it: a tree, quorums, a time to wait.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// A tree over all nodes, whose root has the token at first. Its size is the size of the system.
+    pub tree: Tree,
+    /// For each node, the nodes whose leave it needs. Any two quorums have a node in common.
+    pub quorums: Vec<NodeSet>,
+    /// How long a node that was turned away waits before it asks again.
+    pub retry: Range<Duration>,
+}
+
+impl Setup {
+    /// How many nodes there are.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.tree.len()
+    }
+
+    /// All nodes.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = NodeId> {
+        NodeId::all(self.nodes())
+    }
+}
+
+/// A system that cannot be. Nothing was built.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SetupError(pub String);
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for SetupError {}

@@ -54,6 +54,7 @@ catalog! {
         mutex::TokenRing,
         mutex::Lamport,
         mutex::RicartAgrawala,
+        mutex::RicartAgrawalaClock,
         mutex::SuzukiKasami,
         mutex::Maekawa,
         mutex::Raymond,

@@ -24,7 +24,7 @@ pub use maekawa::Maekawa;
 pub use naimi_trehel::NaimiTrehel;
 pub use nxr::Nxr;
 pub use raymond::{Raymond, RaymondPiggyback};
-pub use ricart_agrawala::RicartAgrawala;
+pub use ricart_agrawala::{RicartAgrawala, RicartAgrawalaClock};
 pub use suzuki_kasami::SuzukiKasami;
 pub use token_ring::TokenRing;
 
@@ -89,9 +89,17 @@ impl Phase {
     /// # Panics
     /// If the client was not waiting.
     pub fn enter<P: Protocol<Output = Output>>(&mut self, cx: &mut Context<'_, P>) {
+        self.arrive();
+        cx.output(Output::Entered);
+    }
+
+    /// Waiting → Inside.
+    ///
+    /// # Panics
+    /// If the client was not waiting.
+    pub fn arrive(&mut self) {
         assert_eq!(*self, Self::Waiting, "only who waits may enter");
         *self = Self::Inside;
-        cx.output(Output::Entered);
     }
 
     /// Inside → Idle.

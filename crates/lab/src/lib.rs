@@ -1,1 +1,16 @@
-//! lab
+//! The laboratory: algorithms of `vez-algorithms` simulated, checked, and put on a stage.
+//!
+//! - [`sim`] runs a system in virtual time, with random delays, loads and faults, and measures it.
+//! - [`check`] explores every interleaving of a small system.
+//! - [`stage`] plays a run step by step, for transcripts.
+//!
+//! Nothing here knows a wall clock, and nothing depends on the order of a hash map: the same seed gives the same run, byte
+//! for byte.
+
+pub mod check;
+mod quiet;
+mod random;
+pub mod sim;
+pub mod stage;
+pub mod stats;
+pub mod system;

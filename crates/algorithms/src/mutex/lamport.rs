@@ -3,12 +3,12 @@
 //! Every node keeps the same line, ordered by logical time. A node tells all others that it asks and that it leaves, and
 //! enters once it is first in its own copy of the line and has heard from all others since.
 //!
-//!   n1 → n2  Request(clock)        n2 → n1  Reply(clock)        n1 → n2  Release(clock)
+//!   n1 → n2  Request(clock)        n2 → n1  Reply        n1 → n2  Release
 //!
 //! Cost: 3(n−1) messages an entry. Assumes: no loss, no crash, **FIFO**: a Reply that overtakes an earlier Request of
 //! its sender would let two nodes in.
-//! Departures: the paper compares the last clock heard from each node with the own request's; here the nodes not yet
-//! heard from are a set, which says the same, since whatever came before the request has a smaller clock.
+//! Departures: only requests carry the clock, and only they move it. The paper lets any later message stand for the
+//! reply; then replies need a clock too, or a late one is taken for the answer to the next request. Here only replies count.
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
@@ -18,15 +18,15 @@ use strum::IntoStaticStr;
 use super::{Command, Output};
 use crate::{Algorithm, Canonical, Clock, Context, Model, Never, NodeId, NodeSet, Protocol, Setup, SetupError};
 
-/// What nodes say to each other. Each message carries the clock of its sending.
+/// What nodes say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
 pub enum Message {
     /// Put me in the line, at this time.
     Request(Clock),
     /// I have seen your request.
-    Reply(Clock),
+    Reply,
     /// Take me out of the line.
-    Release(Clock),
+    Release,
 }
 
 /// Where this node stands.
@@ -36,7 +36,7 @@ enum Phase {
     Waiting {
         /// T_m: the time of the request.
         clock: Clock,
-        /// From whom nothing later than the request has come yet.
+        /// Whose reply has not come yet.
         silent: NodeSet,
     },
     Inside,
@@ -47,6 +47,7 @@ enum Phase {
 pub struct Lamport {
     me: NodeId,
     nodes: usize,
+    /// The latest time seen in a request.
     clock: Clock,
     phase: Phase,
     /// The request queue, in the total order of requests.
@@ -74,11 +75,11 @@ impl Protocol for Lamport {
     type Output = Output;
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
-        self.clock += 1;
         match command {
             Command::Request => {
                 assert_eq!(self.phase, Phase::Idle, "one request at a time");
-                self.line.insert((self.clock, self.me)); // L78:1
+                self.clock += 1; // L78:1
+                self.line.insert((self.clock, self.me));
                 self.phase = Phase::Waiting { clock: self.clock, silent: NodeSet::others(self.nodes, self.me) };
                 self.tell_all(&Message::Request(self.clock), cx);
                 self.enter_if_first(cx);
@@ -87,36 +88,31 @@ impl Protocol for Lamport {
                 assert_eq!(self.phase, Phase::Inside, "only who is inside may leave");
                 self.phase = Phase::Idle;
                 self.forget(self.me); // L78:4
-                self.tell_all(&Message::Release(self.clock), cx);
+                self.tell_all(&Message::Release, cx);
             }
         }
     }
 
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
-        let (Message::Request(clock) | Message::Reply(clock) | Message::Release(clock)) = message;
-        self.clock = self.clock.max(clock) + 1;
         match message {
-            Message::Request(clock) => {
-                self.line.insert((clock, from)); // L78:2
-                cx.send(from, Message::Reply(self.clock));
+            Message::Request(theirs) => {
+                self.clock = self.clock.max(theirs); // L78:2
+                self.line.insert((theirs, from));
+                cx.send(from, Message::Reply);
             }
-            Message::Reply(_) => {}
-            Message::Release(_) => self.forget(from), // L78:5
-        }
-        if let Phase::Waiting { clock: ours, silent } = &mut self.phase
-            && clock > *ours
-        {
-            silent.remove(from);
+            Message::Reply => match &mut self.phase {
+                Phase::Waiting { silent, .. } if silent.contains(from) => {
+                    silent.remove(from);
+                }
+                Phase::Idle | Phase::Waiting { .. } | Phase::Inside => cx.violation("a Reply that nobody waits for"),
+            },
+            Message::Release => self.forget(from), // L78:5
         }
         self.enter_if_first(cx);
     }
 
     fn on_timer(&mut self, timer: Never, _cx: &mut Context<'_, Self>) {
         match timer {}
-    }
-
-    fn on_internal_event(&mut self) {
-        self.clock += 1;
     }
 }
 
@@ -144,9 +140,9 @@ impl Lamport {
 /// Only differences between clocks matter: move the smallest to zero.
 fn shift_clocks(nodes: &mut [Lamport], messages: &mut [Message]) {
     let in_lines = nodes.iter().flat_map(|node| node.line.iter().map(|(clock, _)| *clock));
-    let sent = messages.iter().map(|message| {
-        let (Message::Request(clock) | Message::Reply(clock) | Message::Release(clock)) = message;
-        *clock
+    let sent = messages.iter().filter_map(|message| match message {
+        Message::Request(clock) => Some(*clock),
+        Message::Reply | Message::Release => None,
     });
     let least = in_lines.chain(sent).chain(nodes.iter().map(|node| node.clock)).min().unwrap_or(0);
     for node in nodes {
@@ -157,7 +153,8 @@ fn shift_clocks(nodes: &mut [Lamport], messages: &mut [Message]) {
         }
     }
     for message in messages {
-        let (Message::Request(clock) | Message::Reply(clock) | Message::Release(clock)) = message;
-        *clock -= least;
+        if let Message::Request(clock) = message {
+            *clock -= least;
+        }
     }
 }

@@ -1,13 +1,14 @@
-//! Ricart–Agrawala mutual exclusion [RA81]. Steps: docs/algorithms/ricart-agrawala.md.
+//! Ricart–Agrawala mutual exclusion [RA81], and the same with Lamport's clock in every message, as [SRS21] sets it as an
+//! exercise. Steps: docs/algorithms/ricart-agrawala.md, docs/algorithms/ricart-agrawala-clock.md.
 //!
 //! A node asks all others and enters once every reply is in. Whoever has the earlier claim keeps its reply back until it
 //! leaves; the replies kept back are the line.
 //!
-//!   n1 → n2  Request(clock)        n2 → n1  Reply(clock)   (at once, or on leaving)
+//!   n1 → n2  Request(clock)        n2 → n1  Reply   (at once, or on leaving)
 //!
 //! Cost: 2(n−1) messages an entry. Assumes: no loss, no crash; FIFO not needed.
-//! Departures: the clock is Lamport's, as in [SRS21], and replies carry it too; RA81 counts only requests. "Wait until"
-//! became an event: the last reply lets the node in.
+//! Departures: "wait until" became an event: the last reply lets the node in. In `ricart-agrawala-clock` the clock also
+//! counts receipts and internal events, and replies carry it.
 
 use alloc::vec::Vec;
 
@@ -22,8 +23,10 @@ use crate::{Algorithm, Canonical, Clock, Context, Model, Never, NodeId, NodeSet,
 pub enum Message {
     /// May I come in? My claim is of this time.
     Request(Clock),
-    /// As far as I am concerned, yes. It carries the clock of its sending.
-    Reply(Clock),
+    /// As far as I am concerned, yes.
+    Reply,
+    /// The same, with the clock of its sending.
+    ReplyAt(Clock),
 }
 
 /// Where this node stands: RELEASED, WANTED or HELD.
@@ -39,21 +42,28 @@ enum Phase {
     Inside,
 }
 
-/// One node of the Ricart–Agrawala algorithm.
+/// One node of the Ricart–Agrawala algorithm; whether the clock counts every event is part of the type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
-pub struct RicartAgrawala {
+pub struct Claims<const EVERY_EVENT: bool> {
     me: NodeId,
     nodes: usize,
+    /// The latest time seen in a claim; with `EVERY_EVENT`, logicalClock.
     clock: Clock,
     phase: Phase,
     /// To whom a reply is kept back.
     deferred: NodeSet,
 }
 
-impl Algorithm for RicartAgrawala {
-    const NAME: &'static str = "ricart-agrawala";
+/// As the paper has it.
+pub type RicartAgrawala = Claims<false>;
+
+/// With Lamport's clock in every message.
+pub type RicartAgrawalaClock = Claims<true>;
+
+impl<const EVERY_EVENT: bool> Algorithm for Claims<EVERY_EVENT> {
+    const NAME: &'static str = if EVERY_EVENT { "ricart-agrawala-clock" } else { "ricart-agrawala" };
     const COST: &'static str = "2(n−1)";
-    const PAPER: &'static str = "RA81";
+    const PAPER: &'static str = if EVERY_EVENT { "SRS21" } else { "RA81" };
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let nodes = setup.nodes();
@@ -62,7 +72,7 @@ impl Algorithm for RicartAgrawala {
     }
 }
 
-impl Protocol for RicartAgrawala {
+impl<const EVERY_EVENT: bool> Protocol for Claims<EVERY_EVENT> {
     const MODEL: Model = Model::RELIABLE;
     const CANONICAL: Option<Canonical<Self>> = Some(shift_clocks);
     type Message = Message;
@@ -84,21 +94,26 @@ impl Protocol for RicartAgrawala {
                 assert_eq!(self.phase, Phase::Inside, "only who is inside may leave");
                 self.phase = Phase::Idle;
                 let deferred = core::mem::take(&mut self.deferred); // RA81:5
-                cx.multicast(deferred.iter(), &Message::Reply(self.clock));
+                cx.multicast(deferred.iter(), &self.reply());
             }
         }
     }
 
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
-        let (Message::Request(clock) | Message::Reply(clock)) = message;
-        self.clock = self.clock.max(clock) + 1; // RA81:2
         match message {
-            // RA81:3 We are inside, or waiting with the smaller (clock, id): the reply has to wait.
-            Message::Request(theirs) if self.comes_before(theirs, from) => {
-                self.deferred.insert(from);
+            Message::Request(theirs) => {
+                self.heard(theirs);
+                if self.comes_before(theirs, from) {
+                    self.deferred.insert(from); // RA81:3
+                } else {
+                    cx.send(from, self.reply());
+                }
             }
-            Message::Request(_) => cx.send(from, Message::Reply(self.clock)),
-            Message::Reply(_) => self.on_reply(from, cx),
+            Message::Reply => self.on_reply(from, cx),
+            Message::ReplyAt(theirs) => {
+                self.heard(theirs);
+                self.on_reply(from, cx);
+            }
         }
     }
 
@@ -107,11 +122,23 @@ impl Protocol for RicartAgrawala {
     }
 
     fn on_internal_event(&mut self) {
-        self.clock += 1;
+        if EVERY_EVENT {
+            self.clock += 1; // SRS21:1
+        }
     }
 }
 
-impl RicartAgrawala {
+impl<const EVERY_EVENT: bool> Claims<EVERY_EVENT> {
+    /// RA81:2 A later claim of ours will come after all we have heard of. SRS21:2 A receipt is an event, too.
+    fn heard(&mut self, theirs: Clock) {
+        self.clock = self.clock.max(theirs) + Clock::from(EVERY_EVENT);
+    }
+
+    /// SRS21:3 A reply carries the clock as it is: sending it is no event.
+    fn reply(&self) -> Message {
+        if EVERY_EVENT { Message::ReplyAt(self.clock) } else { Message::Reply }
+    }
+
     fn on_reply(&mut self, from: NodeId, cx: &mut Context<'_, Self>) {
         match &mut self.phase {
             Phase::Waiting { missing, .. } if missing.contains(from) => {
@@ -130,6 +157,7 @@ impl RicartAgrawala {
         }
     }
 
+    /// We are inside, or waiting with the smaller (clock, id).
     fn comes_before(&self, clock: Clock, node: NodeId) -> bool {
         match self.phase {
             Phase::Idle => false,
@@ -140,15 +168,16 @@ impl RicartAgrawala {
 }
 
 /// Only differences between clocks matter: move the smallest to zero.
-fn shift_clocks(nodes: &mut [RicartAgrawala], messages: &mut [Message]) {
+fn shift_clocks<const EVERY_EVENT: bool>(nodes: &mut [Claims<EVERY_EVENT>], messages: &mut [Message]) {
     let of_message = |message: &Message| match message {
-        Message::Request(clock) | Message::Reply(clock) => *clock,
+        Message::Request(clock) | Message::ReplyAt(clock) => Some(*clock),
+        Message::Reply => None,
     };
-    let of_node = |node: &RicartAgrawala| match node.phase {
+    let of_node = |node: &Claims<EVERY_EVENT>| match node.phase {
         Phase::Waiting { clock, .. } => clock, // never later than the node's own clock
         Phase::Idle | Phase::Inside => node.clock,
     };
-    let least = messages.iter().map(of_message).chain(nodes.iter().map(of_node)).min().unwrap_or(0);
+    let least = messages.iter().filter_map(of_message).chain(nodes.iter().map(of_node)).min().unwrap_or(0);
     for node in nodes {
         node.clock -= least;
         if let Phase::Waiting { clock, .. } = &mut node.phase {
@@ -156,7 +185,8 @@ fn shift_clocks(nodes: &mut [RicartAgrawala], messages: &mut [Message]) {
         }
     }
     for message in messages {
-        let (Message::Request(clock) | Message::Reply(clock)) = message;
-        *clock -= least;
+        if let Message::Request(clock) | Message::ReplyAt(clock) = message {
+            *clock -= least;
+        }
     }
 }

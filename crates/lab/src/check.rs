@@ -1,0 +1,198 @@
+//! The checker: every interleaving of a small system.
+//!
+//! [`check`] explores breadth first all states that a system can reach, whichever node asks or leaves, whichever message
+//! arrives, whichever way a choice falls. In every state it applies the family's law, the algorithm's own lemmas and
+//! assertions, and the rule that nothing stops before everybody is served. A breach is told as the shortest run that
+//! leads to it. Then it looks at the graph of all states as a whole: can somebody be passed over for ever, and what is the
+//! worst that a single entry can cost?
+
+mod explore;
+mod graph;
+mod model;
+mod starvation;
+mod visited;
+mod worst;
+
+use std::time::Duration;
+
+use serde::Serialize;
+use vez_algorithms::{NodeId, Order, Setup, SetupError, mutex::Mutex};
+
+use self::{explore::explore, graph::Recorder, model::Model};
+
+/// What is explored.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// How often each client asks.
+    pub workload: Workload,
+    /// Whether messages may overtake each other.
+    pub order: Order,
+    /// How many nodes may crash.
+    pub crashes: usize,
+    /// Whether states are told apart by all they contain, instead of by a 64-bit fingerprint.
+    pub exact: bool,
+    /// More states than this are too many.
+    pub max_states: usize,
+}
+
+/// How often each client asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Workload {
+    /// So many times.
+    Requests(u32),
+    /// Again and again, for ever.
+    Unbounded,
+}
+
+/// What came out.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Report {
+    /// How many states there are; if a law was broken, how many were seen until then.
+    pub states: usize,
+    /// How many ways lead from a state to another.
+    pub transitions: usize,
+    /// How many steps the state farthest from the first one is away.
+    pub depth: usize,
+    /// What the list of states weighs, in bytes a state.
+    pub bytes_per_state: f64,
+    /// Whether all laws hold.
+    pub verdict: Verdict,
+    /// How long the exploration took, with laws and deadlock.
+    pub elapsed: Duration,
+}
+
+/// Whether all laws hold.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Verdict {
+    /// They do, and this is the worst case.
+    Holds(Worst),
+    /// One does not.
+    Violated(Counterexample),
+}
+
+/// The worst case over all interleavings; `None` where there is no bound.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Worst {
+    /// Messages sent in a run until all are served, divided by the entries. Known for a bounded workload only.
+    pub messages_per_entry: Option<f64>,
+    /// How often others who asked later entered before the same request.
+    pub bypasses: Option<u64>,
+}
+
+/// A law that does not hold.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Breach {
+    /// The law of the family.
+    #[error("{0} and {1} are inside together")]
+    Together(NodeId, NodeId),
+    /// An algorithm let somebody in who had not asked.
+    #[error("{0} enters without having asked")]
+    EntersUnasked(NodeId),
+    /// A node saw a peer do what the algorithm does not allow.
+    #[error("{0} objects: {1}")]
+    Violation(NodeId, &'static str),
+    /// A handler's assertion failed.
+    #[error("an assertion failed: {0}")]
+    Assertion(String),
+    /// The algorithm's own law about whole systems.
+    #[error("{0}")]
+    Invariant(&'static str),
+    /// Nothing can happen any more, and somebody waits.
+    #[error("deadlock: nothing can happen any more, and {} for ever", waits(.0))]
+    Deadlock(Vec<NodeId>),
+    /// Somebody waits for ever although nothing that can happen is put off for ever.
+    #[error("starvation: {0} waits for ever while the others go on")]
+    Starvation(NodeId),
+    /// Something that must be possible never happened: the model is empty, or the algorithm never does anything.
+    #[error("it never happened that {0}")]
+    Never(&'static str),
+}
+
+fn waits(nodes: &[NodeId]) -> String {
+    let names: Vec<String> = nodes.iter().map(NodeId::to_string).collect();
+    format!("{} wait{}", names.join(", "), if nodes.len() == 1 { "s" } else { "" })
+}
+
+/// A run in which a law is broken: no shorter one breaks any.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Counterexample {
+    /// The law.
+    pub breach: Breach,
+    /// How many steps lead to it.
+    pub steps: usize,
+    /// The run, as the commands of a transcript, each with what came of it.
+    pub transcript: String,
+}
+
+/// Why there is no report.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CannotCheck {
+    /// There can be no such system.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// There are too many states.
+    #[error("there are more than {0} states; take fewer nodes or requests, or raise --max-states")]
+    TooManyStates(usize),
+}
+
+/// Explores an algorithm. `stopwatch` tells the time since any fixed moment; `progress` is told now and then how many
+/// states were seen.
+///
+/// # Errors
+/// If the system cannot be set up or has too many states.
+pub fn check<A: Mutex>(
+    setup: &Setup,
+    config: &Config,
+    stopwatch: fn() -> Duration,
+    progress: &mut dyn FnMut(usize),
+) -> Result<Report, CannotCheck> {
+    let nodes = A::system(setup)?;
+    let started = stopwatch();
+    let mut model = match Model::new(&nodes, config.order, config.workload, config.crashes) {
+        Ok(model) => model,
+        Err(breach) => {
+            let counterexample = Counterexample { breach, steps: 0, transcript: String::new() };
+            let verdict = Verdict::Violated(counterexample);
+            return Ok(Report {
+                states: 0,
+                transitions: 0,
+                depth: 0,
+                bytes_per_state: 0.0,
+                verdict,
+                elapsed: Duration::ZERO,
+            });
+        }
+    };
+    let explored = explore(&mut model, config, &mut (), progress)?;
+    let elapsed = stopwatch() - started;
+    let visited = &explored.visited;
+    let mut report = Report {
+        states: visited.len(),
+        transitions: explored.transitions,
+        depth: explored.depth,
+        bytes_per_state: visited.bytes() as f64 / visited.len() as f64,
+        verdict: Verdict::Holds(Worst { messages_per_entry: None, bypasses: None }),
+        elapsed,
+    };
+    if let Some((breach, run)) = explored.breach {
+        let counterexample = Counterexample { breach, steps: run.len(), transcript: model.tell(&run) };
+        report.verdict = Verdict::Violated(counterexample);
+        return Ok(report);
+    }
+    let mut recorder = Recorder::default();
+    let visited = explore(&mut model, config, &mut recorder, progress)?.visited;
+    let graph = recorder.finish();
+    if let Some(starvation) = starvation::find(&graph, model.nodes) {
+        let mut numbers = visited.path(starvation.cycle[0]);
+        let steps = numbers.len() - 1;
+        numbers.extend(&starvation.cycle[1..]);
+        let run = model.retrace(&numbers, &visited);
+        let (before, cycle) = run.split_at(steps);
+        let transcript = format!("{}# and from here on for ever:\n{}", model.tell(before), model.tell(cycle));
+        let breach = Breach::Starvation(starvation.victim);
+        report.verdict = Verdict::Violated(Counterexample { breach, steps, transcript });
+        return Ok(report);
+    }
+    report.verdict = Verdict::Holds(worst::case(&graph, model.nodes, config.workload));
+    Ok(report)
+}

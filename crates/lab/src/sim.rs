@@ -1,0 +1,205 @@
+//! The simulator: a system in virtual time, with random loads, delays and faults, measured.
+//!
+//! A run is a loop over events in the order of their time, and of their making where the time is the same. Everything random
+//! in it comes from streams that are keyed by (seed, run, node, purpose), so a run can be repeated to the last byte, and two
+//! algorithms under the same seed meet clients who would ask at the same times. At every entry the law of the family is
+//! applied; if it is broken the run stops, and [`Failure`] says which run it was.
+
+mod clients;
+mod engine;
+mod faults;
+mod metrics;
+mod network;
+mod report;
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use rayon::prelude::*;
+use vez_algorithms::{Order, SetupError, mutex::Mutex};
+
+use self::engine::Engine;
+pub use self::{
+    clients::{Arrivals, Hot, Script},
+    engine::{Event, Watch},
+    faults::{Fault, Faults, ScriptError},
+    network::DelayLaw,
+    report::{Report, Wait},
+};
+use crate::{quiet, system::System};
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The nodes, and how they are arranged.
+    pub system: System,
+    /// When clients ask.
+    pub arrivals: Arrivals,
+    /// Which nodes have more than their share of clients.
+    pub hot: Option<Hot>,
+    /// How long a client stays inside.
+    pub hold: f64,
+    /// How long a message takes at most, on average or always, as the law says.
+    pub delay: f64,
+    /// How that varies.
+    pub delay_law: DelayLaw,
+    /// Whether messages may overtake each other.
+    pub order: Order,
+    /// What goes wrong, and when.
+    pub faults: Faults,
+    /// How many entries of a run are measured.
+    pub entries: u64,
+    /// How many entries come before them and are not.
+    pub warmup: u64,
+    /// The runs, by number: each has randomness of its own.
+    pub runs: std::ops::Range<u64>,
+    /// Where all randomness comes from.
+    pub seed: u64,
+}
+
+/// A mistake in a [`Config`]. Nothing was run.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// There can be no such system.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// A number that makes no sense.
+    #[error("{name} is {value}; {fix}")]
+    Number {
+        /// What it is called.
+        name: &'static str,
+        /// What it is.
+        value: String,
+        /// What it should be.
+        fix: &'static str,
+    },
+    /// A script speaks of a node that is not there.
+    #[error("the {script} speaks of n{node}, but the last of {nodes} nodes is n{}", nodes - 1)]
+    NoSuchNode {
+        /// Which script.
+        script: &'static str,
+        /// The node.
+        node: usize,
+        /// How many there are.
+        nodes: usize,
+    },
+}
+
+impl Config {
+    /// Looks for mistakes.
+    ///
+    /// # Errors
+    /// The first one found.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let number = |name, value: f64, fix| Err(ConfigError::Number { name, value: value.to_string(), fix });
+        let positive = |value: f64| value.is_finite() && value > 0.0;
+        self.system.setup(self.seed, 0)?;
+        if let Arrivals::Closed { rate } | Arrivals::Queued { rate } = self.arrivals
+            && !positive(rate)
+        {
+            return number("rate", rate, "it must be above 0, such as --rate 0.1");
+        }
+        if !positive(self.delay) {
+            return number("delay", self.delay, "it must be above 0, such as --delay 0.1");
+        }
+        if !(self.hold.is_finite() && self.hold >= 0.0) {
+            return number("hold", self.hold, "it must be 0 or above, such as --hold 0.01");
+        }
+        if self.entries == 0 {
+            return number("entries", 0.0, "there must be something to measure, such as --entries 100000");
+        }
+        if self.runs.is_empty() {
+            return number("runs", 0.0, "there must be at least one, such as --runs 10");
+        }
+        let nodes = self.system.nodes;
+        let in_script = if let Arrivals::Scripted(script) = &self.arrivals { script.last_node() } else { None };
+        for (script, last) in [("script", in_script), ("fault script", self.faults.last_node())] {
+            if let Some(node) = last.filter(|node| *node >= nodes) {
+                return Err(ConfigError::NoSuchNode { script, node, nodes });
+            }
+        }
+        if let Some(hot) = self.hot
+            && (hot.nodes == 0 || hot.nodes >= nodes || !(hot.share > 0.0 && hot.share < 1.0))
+        {
+            return number(
+                "hot",
+                hot.share,
+                "give NODES:SHARE with fewer hot nodes than all and a share between 0 and 1",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A run that went wrong.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{what} (run {run}, at time {time})")]
+pub struct Failure {
+    /// What happened.
+    pub what: String,
+    /// In which run.
+    pub run: u64,
+    /// When, in virtual time.
+    pub time: String,
+    /// Whether a law was broken. Otherwise the run is merely stuck.
+    pub unsafe_: bool,
+}
+
+/// Why there is no report.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CannotReport {
+    /// The configuration has a mistake.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A run went wrong: the first one, by number.
+    #[error(transparent)]
+    Failure(#[from] Failure),
+}
+
+/// Simulates all runs, in parallel. `stopwatch` tells the time since any fixed moment; `progress` is told now and then how many
+/// entries there have been in all runs together.
+///
+/// # Errors
+/// If the configuration has a mistake, or a run went wrong.
+pub fn run<A: Mutex>(
+    config: &Config,
+    stopwatch: fn() -> Duration,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Report, CannotReport> {
+    config.validate()?;
+    let entered = AtomicU64::new(0);
+    let step = |more: u64| progress(entered.fetch_add(more, Ordering::Relaxed) + more);
+    let runs: Vec<_> =
+        config.runs.clone().into_par_iter().map(|run| one::<A, _>(config, run, stopwatch, &step, ())).collect();
+    let measured = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(Report::new::<A>(config, measured))
+}
+
+/// Simulates one run and lets somebody watch.
+///
+/// # Errors
+/// If the configuration has a mistake, or the run went wrong.
+pub fn watch<A: Mutex>(config: &Config, run: u64, watch: impl Watch<A>) -> Result<(), CannotReport> {
+    config.validate()?;
+    one::<A, _>(config, run, || Duration::ZERO, &|_| {}, watch).map(|_| ())
+}
+
+fn one<A: Mutex, W: Watch<A>>(
+    config: &Config,
+    run: u64,
+    stopwatch: fn() -> Duration,
+    progress: &dyn Fn(u64),
+    watch: W,
+) -> Result<metrics::Measured, CannotReport> {
+    let mut engine = Engine::<A, W>::new(config, run, watch).map_err(ConfigError::from)?;
+    let started = stopwatch();
+    let done = quiet::catch(|| engine.run(progress));
+    let elapsed = stopwatch() - started;
+    match done {
+        Ok(Ok(())) => Ok(engine.measured(elapsed)),
+        Ok(Err(stopped)) => Err(engine.failure(run, stopped.what, stopped.unsafe_).into()),
+        Err(panic) => Err(engine.failure(run, format!("an assertion failed: {panic}"), true).into()),
+    }
+}

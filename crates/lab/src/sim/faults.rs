@@ -1,0 +1,165 @@
+//! What goes wrong, and when.
+
+use std::str::FromStr;
+
+use vez_algorithms::NodeId;
+
+/// Something that goes wrong, or is mended.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Fault {
+    /// A node stops for good, or until it is restarted. What it knew is lost.
+    Crash(NodeId),
+    /// A crashed node starts again, with the state that it had in the beginning.
+    Restart(NodeId),
+    /// From now on only nodes of one group reach each other. Nodes in no group are a group together.
+    Partition(Vec<Vec<NodeId>>),
+    /// All nodes reach each other again.
+    Heal,
+    /// From now on a message is lost with this probability.
+    Loss(f64),
+    /// From now on a message arrives twice with this probability.
+    Duplicate(f64),
+}
+
+/// A fault script: faults in the order of their time.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Faults {
+    faults: Vec<(f64, Fault)>,
+}
+
+impl Faults {
+    /// A script of its own making.
+    #[must_use]
+    pub fn new(mut faults: Vec<(f64, Fault)>) -> Self {
+        faults.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        Self { faults }
+    }
+
+    /// All faults, each with its time.
+    #[must_use]
+    pub fn all(&self) -> &[(f64, Fault)] {
+        &self.faults
+    }
+
+    pub(super) fn last_node(&self) -> Option<usize> {
+        let nodes = self.faults.iter().flat_map(|(_, fault)| match fault {
+            Fault::Crash(node) | Fault::Restart(node) => vec![*node],
+            Fault::Partition(groups) => groups.concat(),
+            Fault::Heal | Fault::Loss(_) | Fault::Duplicate(_) => Vec::new(),
+        });
+        nodes.map(NodeId::index).max()
+    }
+}
+
+/// A script that cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct ScriptError {
+    line: usize,
+    what: String,
+}
+
+impl ScriptError {
+    pub(super) fn new(line: usize, what: String) -> Self {
+        Self { line, what }
+    }
+}
+
+impl FromStr for Faults {
+    type Err = ScriptError;
+
+    /// Lines of `TIME FAULT`; `#` begins a comment.
+    fn from_str(text: &str) -> Result<Self, ScriptError> {
+        let mut faults = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let words: Vec<&str> = line.split('#').next().unwrap_or("").split_whitespace().collect();
+            if let [at, fault @ ..] = &words[..] {
+                faults.push((time(number, at)?, parse(number, fault)?));
+            }
+        }
+        Ok(Self::new(faults))
+    }
+}
+
+fn parse(line: usize, words: &[&str]) -> Result<Fault, ScriptError> {
+    match words {
+        ["crash", who] => Ok(Fault::Crash(node(line, who)?)),
+        ["restart", who] => Ok(Fault::Restart(node(line, who)?)),
+        ["heal"] => Ok(Fault::Heal),
+        ["loss", p] => Ok(Fault::Loss(probability(line, p)?)),
+        ["duplicate", p] => Ok(Fault::Duplicate(probability(line, p)?)),
+        ["partition", groups @ ..] if !groups.is_empty() => {
+            let group = |members: &[&str]| members.iter().map(|who| node(line, who)).collect();
+            Ok(Fault::Partition(groups.split(|word| *word == "|").map(group).collect::<Result<_, _>>()?))
+        }
+        [known @ ("crash" | "restart"), ..] => {
+            Err(ScriptError::new(line, format!("{known} takes one node, such as {known} n3")))
+        }
+        [known @ ("loss" | "duplicate"), ..] => {
+            Err(ScriptError::new(line, format!("{known} takes a probability, such as {known} 0.1")))
+        }
+        ["partition", ..] => Err(ScriptError::new(line, "partition takes groups, such as partition n0 n1 | n2".into())),
+        ["heal", ..] => Err(ScriptError::new(line, "heal takes nothing".into())),
+        [] => Err(ScriptError::new(line, "a time without a fault; give one, such as 10 crash n3".into())),
+        [other, ..] => Err(ScriptError::new(
+            line,
+            format!("unknown fault \"{other}\"; there are crash, restart, partition, heal, loss and duplicate"),
+        )),
+    }
+}
+
+pub(super) fn time(line: usize, text: &str) -> Result<f64, ScriptError> {
+    let time: Option<f64> = text.parse().ok().filter(|time: &f64| time.is_finite() && *time >= 0.0);
+    time.ok_or_else(|| {
+        ScriptError::new(line, format!("\"{text}\" is not a time; give one of 0 or above, such as 10.5"))
+    })
+}
+
+pub(super) fn node(line: usize, text: &str) -> Result<NodeId, ScriptError> {
+    let id = text.strip_prefix('n').and_then(|id| id.parse().ok()).map(NodeId);
+    id.ok_or_else(|| ScriptError::new(line, format!("\"{text}\" is not a node; they are called n0, n1, and so on")))
+}
+
+fn probability(line: usize, text: &str) -> Result<f64, ScriptError> {
+    let p: Option<f64> = text.parse().ok().filter(|p| (0.0..=1.0).contains(p));
+    p.ok_or_else(|| ScriptError::new(line, format!("\"{text}\" is not a probability; give a number from 0 to 1")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_read_and_sorted() {
+        let script = "# a bad day\n20 restart n3\n\n10.5 crash n3 # oops\n0 loss 0.1\n5 partition n0 n1 | n2\n6 heal\n";
+        let faults: Faults = script.parse().expect("a good script");
+        assert_eq!(
+            faults.all(),
+            [
+                (0.0, Fault::Loss(0.1)),
+                (5.0, Fault::Partition(vec![vec![NodeId(0), NodeId(1)], vec![NodeId(2)]])),
+                (6.0, Fault::Heal),
+                (10.5, Fault::Crash(NodeId(3))),
+                (20.0, Fault::Restart(NodeId(3))),
+            ]
+        );
+        assert_eq!(faults.last_node(), Some(3));
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_its_line() {
+        for (script, message) in [
+            (
+                "1 crsh n3",
+                "line 1: unknown fault \"crsh\"; there are crash, restart, partition, heal, loss and duplicate",
+            ),
+            ("\nx crash n3", "line 2: \"x\" is not a time; give one of 0 or above, such as 10.5"),
+            ("1 crash 3", "line 1: \"3\" is not a node; they are called n0, n1, and so on"),
+            ("1 crash", "line 1: crash takes one node, such as crash n3"),
+            ("1 loss 7", "line 1: \"7\" is not a probability; give a number from 0 to 1"),
+            ("1", "line 1: a time without a fault; give one, such as 10 crash n3"),
+        ] {
+            assert_eq!(script.parse::<Faults>().expect_err(script).to_string(), message);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What is measured in a run.
+
+use std::{collections::VecDeque, time::Duration};
+
+use hdrhistogram::Histogram;
+use vez_algorithms::NodeId;
+
+use super::clients::Client;
+
+/// Waiting times are counted in billionths of the unit of time.
+pub(super) const TICKS: f64 = 1e9;
+
+/// What came out of one run.
+pub(super) struct Measured {
+    pub(super) entries: u64,
+    pub(super) messages: Vec<(&'static str, u64)>,
+    /// In `TICKS`.
+    pub(super) waits: Histogram<u64>,
+    pub(super) mean_wait: f64,
+    pub(super) hand_over: Option<f64>,
+    pub(super) bypasses: f64,
+    pub(super) most_bypasses: u64,
+    pub(super) fairness: f64,
+    pub(super) deliveries: u64,
+    pub(super) elapsed: Duration,
+}
+
+impl Measured {
+    pub(super) fn messages_per_entry(&self) -> f64 {
+        self.messages.iter().map(|(_, count)| count).sum::<u64>() as f64 / self.entries as f64
+    }
+}
+
+/// Watches a run and adds up. Entries during the warm-up move it along but do not count.
+pub(super) struct Metrics {
+    warmup: u64,
+    entries: u64,
+    messages: Vec<(&'static str, u64)>,
+    waits: Histogram<u64>,
+    total_wait: f64,
+    /// When somebody left while others waited, until the next entry.
+    left_at: Option<f64>,
+    hand_overs: u64,
+    total_hand_over: f64,
+    /// The numbers of the requests that wait, in ascending order.
+    waiting: VecDeque<u64>,
+    requests: u64,
+    bypasses: u64,
+    most_bypasses: u64,
+    entries_of: Vec<u64>,
+    pub(super) deliveries: u64,
+}
+
+impl Metrics {
+    pub(super) fn new(nodes: usize, warmup: u64) -> Self {
+        Self {
+            warmup,
+            entries: 0,
+            messages: Vec::new(),
+            waits: Histogram::new(3).expect("three digits can be had"),
+            total_wait: 0.0,
+            left_at: None,
+            hand_overs: 0,
+            total_hand_over: 0.0,
+            waiting: VecDeque::new(),
+            requests: 0,
+            bypasses: 0,
+            most_bypasses: 0,
+            entries_of: vec![0; nodes],
+            deliveries: 0,
+        }
+    }
+
+    /// All entries so far, those of the warm-up included.
+    pub(super) fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    pub(super) fn somebody_waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    fn counts(&self) -> bool {
+        self.entries >= self.warmup
+    }
+
+    pub(super) fn sent(&mut self, kind: &'static str) {
+        if !self.counts() {
+            return;
+        }
+        // A handful of kinds, and their names are constants: comparing pointers finds most of them at once.
+        match self.messages.iter_mut().find(|(known, _)| std::ptr::eq(*known, kind) || *known == kind) {
+            Some((_, count)) => *count += 1,
+            None => self.messages.push((kind, 1)),
+        }
+    }
+
+    pub(super) fn asked(&mut self, client: &mut Client, at: f64) {
+        self.requests += 1;
+        client.asked_at = at;
+        client.request = self.requests;
+        client.ahead = self.waiting.len() as u64;
+        client.entries_before = self.entries;
+        self.waiting.push_back(self.requests);
+    }
+
+    pub(super) fn entered(&mut self, node: NodeId, client: &Client, now: f64) {
+        let place = self.waiting.partition_point(|request| *request < client.request);
+        let removed = self.waiting.remove(place);
+        assert_eq!(removed, Some(client.request), "whoever enters was waiting");
+        let hand_over = self.left_at.take().map(|left_at| now - left_at);
+        if self.counts() {
+            let wait = now - client.asked_at;
+            self.total_wait += wait;
+            self.waits.record((wait * TICKS) as u64).expect("the histogram grows");
+            if let Some(time) = hand_over {
+                self.hand_overs += 1;
+                self.total_hand_over += time;
+            }
+            // Of the entries during the wait, those that had asked earlier were no bypasses: of the requests that
+            // were ahead, `place` still are. (Those that died with their node left without entering.)
+            let gone = client.ahead - place as u64;
+            let bypasses = (self.entries - client.entries_before).saturating_sub(gone);
+            self.bypasses += bypasses;
+            self.most_bypasses = self.most_bypasses.max(bypasses);
+            self.entries_of[node.index()] += 1;
+        }
+        self.entries += 1;
+    }
+
+    pub(super) fn left(&mut self, now: f64) {
+        self.left_at = self.somebody_waits().then_some(now);
+    }
+
+    /// A request that will never be served, because its node died.
+    pub(super) fn gave_up(&mut self, client: &Client) {
+        if let Ok(place) = self.waiting.binary_search(&client.request) {
+            self.waiting.remove(place);
+        }
+    }
+
+    pub(super) fn measured(self, elapsed: Duration) -> Measured {
+        let entries = self.entries.saturating_sub(self.warmup);
+        let mean = |total: f64, count: u64| if count == 0 { 0.0 } else { total / count as f64 };
+        let squares: f64 = self.entries_of.iter().map(|&x| (x as f64).powi(2)).sum();
+        let fairness = (entries as f64).powi(2) / (self.entries_of.len() as f64 * squares);
+        Measured {
+            entries,
+            messages: self.messages,
+            mean_wait: mean(self.total_wait, entries),
+            hand_over: (self.hand_overs > 0).then(|| mean(self.total_hand_over, self.hand_overs)),
+            bypasses: mean(self.bypasses as f64, entries),
+            most_bypasses: self.most_bypasses,
+            fairness,
+            waits: self.waits,
+            deliveries: self.deliveries,
+            elapsed,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What came out of all runs together.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use vez_algorithms::mutex::Mutex;
+
+use super::{
+    Arrivals, Config,
+    metrics::{Measured, TICKS},
+};
+use crate::{stats::Interval, system::Topology};
+
+/// What came out of all runs together. An interval is over the means of the runs.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Report {
+    /// Which algorithm.
+    pub algorithm: &'static str,
+    /// How many nodes.
+    pub nodes: usize,
+    /// How they were arranged.
+    pub topology: Topology,
+    /// How often a node's client asks; nothing where no rate says so.
+    pub rate: Option<f64>,
+    /// How many runs.
+    pub runs: usize,
+    /// How many entries of each run were measured.
+    pub entries: u64,
+    /// Messages an entry.
+    pub messages_per_entry: Interval,
+    /// From asking to entering.
+    pub wait: Wait,
+    /// From one client's leaving to the next one's entering, if that one was waiting.
+    pub synchronisation_delay: Option<Interval>,
+    /// How often a later request entered before an earlier one, an entry.
+    pub bypasses: Interval,
+    /// How often the request that suffered most was passed.
+    pub most_bypasses: u64,
+    /// Jain's index of the entries of all nodes: 1 if all have the same, 1/n if one has them all.
+    pub fairness: Interval,
+    /// Measured messages by their kind, of all runs.
+    pub messages_by_type: BTreeMap<&'static str, u64>,
+    /// How often a law was broken. A run stops at the first time, so a report always says 0.
+    pub violations: u64,
+    /// Messages delivered in all runs, those of the warm-up included.
+    pub deliveries: u64,
+    /// How long the simulation loops of all runs took.
+    pub seconds: f64,
+}
+
+/// How long clients waited.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Wait {
+    /// On average.
+    pub mean: f64,
+    /// Half the width of the 95 % interval of that.
+    pub ci95: Option<f64>,
+    /// Half of all waits are at most this.
+    pub p50: f64,
+    /// 95 of 100.
+    pub p95: f64,
+    /// 99 of 100.
+    pub p99: f64,
+}
+
+impl Report {
+    pub(super) fn new<A: Mutex>(config: &Config, runs: Vec<Measured>) -> Self {
+        let over = |value: fn(&Measured) -> f64| Interval::of(&runs.iter().map(value).collect::<Vec<_>>());
+        let mut waits = Histogram::<u64>::new(3).expect("three digits can be had");
+        let mut messages_by_type = BTreeMap::new();
+        for run in &runs {
+            waits.add(&run.waits).expect("the histogram grows");
+            for (kind, count) in &run.messages {
+                *messages_by_type.entry(*kind).or_default() += count;
+            }
+        }
+        let hand_overs: Vec<f64> = runs.iter().filter_map(|run| run.hand_over).collect();
+        let percentile = |p: f64| waits.value_at_quantile(p) as f64 / TICKS;
+        let wait = over(|run| run.mean_wait);
+        Self {
+            algorithm: A::NAME,
+            nodes: config.system.nodes,
+            topology: config.system.topology,
+            rate: match config.arrivals {
+                Arrivals::Closed { rate } | Arrivals::Queued { rate } => Some(rate),
+                Arrivals::Saturated | Arrivals::Scripted(_) => None,
+            },
+            runs: runs.len(),
+            entries: runs.first().map_or(0, |run| run.entries),
+            messages_per_entry: over(Measured::messages_per_entry),
+            wait: Wait {
+                mean: wait.mean,
+                ci95: wait.ci95,
+                p50: percentile(0.50),
+                p95: percentile(0.95),
+                p99: percentile(0.99),
+            },
+            synchronisation_delay: (!hand_overs.is_empty()).then(|| Interval::of(&hand_overs)),
+            bypasses: over(|run| run.bypasses),
+            most_bypasses: runs.iter().map(|run| run.most_bypasses).max().unwrap_or(0),
+            fairness: over(|run| run.fairness),
+            messages_by_type,
+            violations: 0,
+            deliveries: runs.iter().map(|run| run.deliveries).sum(),
+            seconds: runs.iter().map(|run| run.elapsed.as_secs_f64()).sum(),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! A system in the hands of a director: it does what it is told, one step at a time, and says what came of it.
+//!
+//! The transcripts under `transcripts/` are played on a stage, and the checker tells its counterexamples on one.
+
+use std::{collections::BTreeSet, fmt};
+
+use vez_algorithms::{
+    Effect, EffectOf, Input, NodeId, Protocol, Setup, SetupError,
+    mutex::{self, Command, Mutex, Output, Phase},
+    step,
+};
+
+/// A message on its way.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Packet<M> {
+    /// Who sent it.
+    pub from: NodeId,
+    /// Who is to have it.
+    pub to: NodeId,
+    /// What it says.
+    pub message: M,
+}
+
+/// Something that the director lets happen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step<P: Protocol> {
+    /// A client asks.
+    Ask(NodeId),
+    /// A client leaves.
+    Leave(NodeId),
+    /// A message arrives: the first one in flight that is the same.
+    Deliver(Packet<P::Message>),
+    /// A timer fires.
+    Fire(NodeId, P::Timer),
+    /// A node crashes, and all that was on its way to it is lost.
+    Crash(NodeId),
+    /// Something happens at a node that is nobody else's business.
+    Tick(NodeId),
+}
+
+impl<P: Protocol> fmt::Display for Step<P> {
+    /// As a command of a transcript.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ask(node) => write!(f, "ask {node}"),
+            Self::Leave(node) => write!(f, "leave {node}"),
+            Self::Deliver(Packet { from, to, message }) => write!(f, "deliver {from} {to} \"{message:?}\""),
+            Self::Fire(node, timer) => write!(f, "fire {node} {timer:?}"),
+            Self::Crash(node) => write!(f, "crash {node}"),
+            Self::Tick(node) => write!(f, "tick {node}"),
+        }
+    }
+}
+
+/// A step that cannot be taken now. The stage is as it was.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct CannotPlay(String);
+
+/// A system, its clients, and the messages between them.
+pub struct Stage<P: Protocol> {
+    nodes: Vec<P>,
+    clients: Vec<Phase>,
+    timers: Vec<BTreeSet<P::Timer>>,
+    crashed: Vec<bool>,
+    in_flight: Vec<Packet<P::Message>>,
+}
+
+impl<P: Mutex> Stage<P> {
+    /// Sets the stage. The second value is what happened at the start.
+    ///
+    /// # Errors
+    /// If there can be no such system.
+    pub fn new(setup: &Setup) -> Result<(Self, String), SetupError> {
+        let nodes = P::system(setup)?;
+        let n = nodes.len();
+        let mut stage = Self {
+            nodes,
+            clients: vec![Phase::Idle; n],
+            timers: vec![BTreeSet::new(); n],
+            crashed: vec![false; n],
+            in_flight: Vec::new(),
+        };
+        let mut told = String::new();
+        for node in NodeId::all(n) {
+            told += &stage.let_happen(node, Input::Start, &[]);
+        }
+        Ok((stage, told))
+    }
+
+    /// The nodes, in the order of their numbers.
+    pub fn nodes(&self) -> &[P] {
+        &self.nodes
+    }
+
+    /// The messages on their way, in the order of their sending.
+    pub fn in_flight(&self) -> &[Packet<P::Message>] {
+        &self.in_flight
+    }
+
+    /// Who is inside.
+    pub fn inside(&self) -> Vec<NodeId> {
+        NodeId::all(self.nodes.len()).filter(|node| self.clients[node.index()] == Phase::Inside).collect()
+    }
+
+    /// Takes a step and tells what came of it, a line for each effect. `choices` answers what the algorithm leaves to
+    /// chance, in order; 0 beyond its end.
+    ///
+    /// # Errors
+    /// If the step cannot be taken.
+    pub fn play(&mut self, step: Step<P>, choices: &[usize]) -> Result<String, CannotPlay> {
+        match step {
+            Step::Ask(node) => {
+                self.expect(node, Phase::Idle, "cannot ask")?;
+                self.clients[node.index()].ask();
+                Ok(self.let_happen(node, Input::Command(Command::Request), choices))
+            }
+            Step::Leave(node) => {
+                self.expect(node, Phase::Inside, "cannot leave")?;
+                self.clients[node.index()].leave();
+                Ok(self.let_happen(node, Input::Command(Command::Release), choices))
+            }
+            Step::Deliver(packet) => {
+                let at = self.in_flight.iter().position(|other| *other == packet).ok_or_else(|| {
+                    CannotPlay(format!("no {:?} is on its way from {} to {}", packet.message, packet.from, packet.to))
+                })?;
+                self.in_flight.remove(at);
+                let Packet { from, to, message } = packet;
+                Ok(self.let_happen(to, Input::Message { from, message }, choices))
+            }
+            Step::Fire(node, timer) => {
+                let set = self.timers.get_mut(node.index()).is_some_and(|timers| timers.remove(&timer));
+                set.then(|| self.let_happen(node, Input::Timer(timer), choices))
+                    .ok_or_else(|| CannotPlay(format!("{node} has not set {timer:?}")))
+            }
+            Step::Crash(node) => {
+                self.exists(node)?;
+                self.crashed[node.index()] = true;
+                self.clients[node.index()] = Phase::Idle;
+                self.timers[node.index()].clear();
+                self.in_flight.retain(|packet| packet.to != node);
+                Ok(format!("{node} is dead\n"))
+            }
+            Step::Tick(node) => {
+                self.exists(node)?;
+                Ok(self.let_happen(node, Input::Internal, choices))
+            }
+        }
+    }
+
+    /// Delivers messages in the order of their sending until none is left, and tells of each.
+    ///
+    /// # Errors
+    /// If it takes more than `limit` deliveries.
+    pub fn settle(&mut self, limit: usize) -> Result<String, CannotPlay> {
+        let mut told = String::new();
+        for _ in 0..limit {
+            let Some(packet) = self.in_flight.first().cloned() else { return Ok(told) };
+            let what = self.play(Step::Deliver(packet.clone()), &[])?;
+            let Packet { from, to, message } = packet;
+            told += &format!("{to} ← {from} {message:?}\n");
+            told.extend(what.lines().map(|line| format!("    {line}\n")));
+        }
+        Err(CannotPlay(format!("not settled after {limit} deliveries")))
+    }
+
+    /// The timers that a node has set.
+    pub fn timers(&self, node: NodeId) -> impl Iterator<Item = P::Timer> + '_ {
+        self.timers.get(node.index()).into_iter().flatten().copied()
+    }
+
+    fn exists(&self, node: NodeId) -> Result<(), CannotPlay> {
+        match self.crashed.get(node.index()) {
+            Some(false) => Ok(()),
+            Some(true) => Err(CannotPlay(format!("{node} is dead"))),
+            None => Err(CannotPlay(format!("there is no {node} among {} nodes", self.nodes.len()))),
+        }
+    }
+
+    fn expect(&self, node: NodeId, phase: Phase, cannot: &str) -> Result<(), CannotPlay> {
+        self.exists(node)?;
+        let found = self.clients[node.index()];
+        if found == phase { Ok(()) } else { Err(CannotPlay(format!("{node} {cannot}: it is {found:?}"))) }
+    }
+
+    fn let_happen(&mut self, node: NodeId, input: Input<P>, choices: &[usize]) -> String {
+        let mut effects = Vec::new();
+        let mut choices = choices.iter();
+        let mut choose = |n: usize| choices.next().copied().unwrap_or(0).min(n - 1);
+        step(node, &mut self.nodes[node.index()], input, &mut effects, &mut choose);
+        let mut told = String::new();
+        for effect in effects {
+            told += &format!("{}\n", describe::<P>(node, &effect));
+            match effect {
+                Effect::Send(to, _) if self.crashed[to.index()] => {}
+                Effect::Send(to, message) => self.in_flight.push(Packet { from: node, to, message }),
+                Effect::SetTimer(timer, _) => {
+                    self.timers[node.index()].insert(timer);
+                }
+                Effect::CancelTimer(timer) => {
+                    self.timers[node.index()].remove(&timer);
+                }
+                Effect::Output(Output::Entered) => self.clients[node.index()].arrive(),
+                Effect::Violation(_) => {}
+            }
+        }
+        if let Err((one, other)) = mutex::law(&self.inside()) {
+            told += &format!("{one} and {other} are inside together\n");
+        }
+        told
+    }
+}
+
+/// An effect in words.
+pub(crate) fn describe<P: Protocol<Output = Output>>(node: NodeId, effect: &EffectOf<P>) -> String {
+    match effect {
+        Effect::Send(to, message) => format!("{node} → {to} {message:?}"),
+        Effect::SetTimer(timer, after) => format!("{node} sets {timer:?} after {after:?}"),
+        Effect::CancelTimer(timer) => format!("{node} cancels {timer:?}"),
+        Effect::Output(Output::Entered) => format!("{node} enters"),
+        Effect::Violation(what) => format!("{node} objects: {what}"),
+    }
+}

@@ -3,6 +3,7 @@
 //! - [`sim`] runs a system in virtual time, with random delays, loads and faults, and measures it.
 //! - [`check`] explores every interleaving of a small system.
 //! - [`stage`] plays a run step by step, for transcripts.
+//! - [`trace`] writes a run down.
 //!
 //! Nothing here knows a wall clock, and nothing depends on the order of a hash map: the same seed gives the same run, byte
 //! for byte.
@@ -14,3 +15,4 @@ pub mod sim;
 pub mod stage;
 pub mod stats;
 pub mod system;
+pub mod trace;

@@ -1,0 +1,48 @@
+//! `vez lab`: the laboratory.
+
+mod check;
+mod list;
+mod run;
+mod system;
+mod trace;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, anyhow};
+use clap::Subcommand;
+use vez_algorithms::catalog::{self, Job};
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// List the algorithms: what each assumes, costs, and where it comes from.
+    List(list::Args),
+    /// Simulate an algorithm and measure messages and waiting times.
+    Run(run::Args),
+    /// Explore every interleaving of a small system.
+    Check(check::Args),
+    /// Write a simulated run down as JSON Lines.
+    Trace(trace::Args),
+}
+
+impl Command {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        match self {
+            Self::List(args) => args.run(),
+            Self::Run(args) => args.run(),
+            Self::Check(args) => args.run(),
+            Self::Trace(args) => args.run(),
+        }
+    }
+}
+
+/// Does a job with the algorithm of that name, or says which one may have been meant.
+fn with<J: Job>(name: &str, job: J) -> Result<J::Done> {
+    catalog::visit(name, job).ok_or_else(|| {
+        let likeness = |entry: &&catalog::Entry| (strsim::jaro_winkler(name, entry.name) * 1000.0) as u32;
+        let nearest = catalog::ALL.iter().max_by_key(likeness).filter(|entry| likeness(entry) > 700);
+        match nearest {
+            Some(entry) => anyhow!("unknown algorithm \"{name}\"; did you mean {}?", entry.name),
+            None => anyhow!("unknown algorithm \"{name}\"; see vez lab list"),
+        }
+    })
+}

@@ -1,0 +1,164 @@
+//! `vez lab check`
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::json;
+use vez_algorithms::{Order, catalog::Job, mutex::Mutex};
+use vez_lab::check::{Config, Report, Verdict, Workload, check};
+
+use super::{system::SystemArgs, with};
+use crate::output::{print, progress, stopwatch, thousands};
+
+/// Explore every interleaving of a small system.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  vez lab check nxr
+  vez lab check fila --nodes 4 --unbounded
+  vez lab check lamport --network any     (it needs FIFO: see how it fails without)
+
+Exit code: 0 all laws hold, 1 one is broken, 2 could not check.")]
+pub(crate) struct Args {
+    /// Which algorithm; see vez lab list.
+    algorithm: String,
+    /// How many nodes.
+    #[arg(long, default_value_t = 3)]
+    nodes: usize,
+    #[command(flatten)]
+    system: SystemArgs,
+    /// How often each client asks.
+    #[arg(long, default_value_t = 2)]
+    requests: u32,
+    /// Clients ask again and again, for ever.
+    #[arg(long, conflicts_with = "requests")]
+    unbounded: bool,
+    /// How many nodes may crash.
+    #[arg(long, default_value_t = 0)]
+    crashes: usize,
+    /// Tell states apart by all they contain, instead of by a 64-bit fingerprint.
+    #[arg(long)]
+    exact: bool,
+    /// Give up beyond this many states.
+    #[arg(long, default_value_t = 100_000_000)]
+    max_states: usize,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        with(&self.algorithm.clone(), Explore(self))?
+    }
+}
+
+/// More nodes have more states than anybody can count.
+const MAX_NODES: usize = 16;
+
+struct Explore(Args);
+
+impl Job for Explore {
+    type Done = Result<ExitCode>;
+
+    fn mutex<A: Mutex>(self) -> Result<ExitCode> {
+        let Self(args) = self;
+        anyhow::ensure!(args.requests > 0, "requests is 0; clients that never ask show nothing, try --requests 1");
+        anyhow::ensure!(
+            args.nodes <= MAX_NODES,
+            "{} nodes are too many to explore; take at most {MAX_NODES}, or simulate them with vez lab run",
+            args.nodes
+        );
+        let setup = args.system.system(args.nodes, 1.0).setup(1, 0)?;
+        let config = Config {
+            workload: if args.unbounded { Workload::Unbounded } else { Workload::Requests(args.requests) },
+            order: args.system.order(A::MODEL.order),
+            crashes: args.crashes,
+            exact: args.exact,
+            max_states: args.max_states,
+        };
+        let spinner = progress(0, "states");
+        let report = check::<A>(&setup, &config, stopwatch, &mut |states| spinner.set_position(states as u64));
+        spinner.finish_and_clear();
+        let report = report?;
+        print(&if args.json {
+            format!("{:#}\n", as_json(A::NAME, args.nodes, &config, &report))
+        } else {
+            describe(A::NAME, args.nodes, &config, &report)
+        })?;
+        Ok(match report.verdict {
+            Verdict::Holds(_) => ExitCode::SUCCESS,
+            Verdict::Violated(_) => ExitCode::from(1),
+        })
+    }
+}
+
+fn as_json(algorithm: &str, nodes: usize, config: &Config, report: &Report) -> serde_json::Value {
+    let requests = match config.workload {
+        Workload::Requests(requests) => json!(requests),
+        Workload::Unbounded => json!("unbounded"),
+    };
+    let mut object = json!({
+        "algorithm": algorithm, "nodes": nodes, "requests": requests, "network": config.order, "crashes": config.crashes,
+        "states": report.states, "transitions": report.transitions, "depth": report.depth,
+        "bytes_per_state": report.bytes_per_state, "seconds": report.elapsed.as_secs_f64(),
+    });
+    match &report.verdict {
+        Verdict::Holds(worst) => {
+            object["verdict"] = json!("holds");
+            object["worst"] = json!(worst);
+        }
+        Verdict::Violated(counterexample) => {
+            object["verdict"] = json!("violated");
+            object["worst"] = json!({ "messages_per_entry": null, "bypasses": null });
+            object["breach"] = json!(counterexample.breach.to_string());
+            object["steps"] = json!(counterexample.steps);
+            object["counterexample"] = json!(counterexample.transcript.lines().collect::<Vec<_>>());
+        }
+    }
+    object
+}
+
+fn describe(algorithm: &str, nodes: usize, config: &Config, report: &Report) -> String {
+    let requests = match config.workload {
+        Workload::Requests(1) => "1 request each".to_owned(),
+        Workload::Requests(requests) => format!("{requests} requests each"),
+        Workload::Unbounded => "requests for ever".to_owned(),
+    };
+    let order = match config.order {
+        Order::Fifo => "messages in order",
+        Order::Any => "messages in any order",
+    };
+    let crashes = match config.crashes {
+        0 => String::new(),
+        1 => ", up to 1 crash".to_owned(),
+        crashes => format!(", up to {crashes} crashes"),
+    };
+    let mut text = format!("{algorithm}: {nodes} nodes, {requests}, {order}{crashes}\n");
+    text += &format!(
+        "{} states, {} transitions, depth {}, {:.2} s, {:.1} bytes a state\n",
+        thousands(report.states as u64),
+        thousands(report.transitions as u64),
+        report.depth,
+        report.elapsed.as_secs_f64(),
+        report.bytes_per_state
+    );
+    match &report.verdict {
+        Verdict::Holds(worst) => {
+            text += "holds: at most one inside, the algorithm's own lemmas, no deadlock, no starvation\n";
+            let messages = match (worst.messages_per_entry, config.workload) {
+                (Some(messages), _) => format!("{messages:.4} messages an entry"),
+                (None, Workload::Requests(_)) => "any number of messages an entry".to_owned(),
+                (None, Workload::Unbounded) => "messages an entry not known for requests for ever".to_owned(),
+            };
+            let bypasses =
+                worst.bypasses.map_or("any number of bypasses".to_owned(), |most| format!("{most} bypasses"));
+            text += &format!("worst case: {messages}, {bypasses}\n");
+        }
+        Verdict::Violated(counterexample) => {
+            let steps = if counterexample.steps == 1 { "step" } else { "steps" };
+            text += &format!("violated: {}, after {} {steps}:\n\n", counterexample.breach, counterexample.steps);
+            text += &counterexample.transcript;
+        }
+    }
+    text
+}

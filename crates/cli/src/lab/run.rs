@@ -1,0 +1,193 @@
+//! `vez lab run`
+
+use std::{fmt::Write, process::ExitCode};
+
+use anyhow::Result;
+use serde_json::json;
+use vez_algorithms::{catalog::Job, mutex::Mutex};
+use vez_lab::{
+    sim::{self, CannotReport, Config, Failure, Report},
+    trace::Tail,
+};
+
+use super::{system::LoadArgs, with};
+use crate::output::{print, progress, stopwatch, thousands};
+
+/// Simulate an algorithm and measure messages and waiting times.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  vez lab run nxr --nodes 31 --rate 0.5
+  vez lab run fila --arrivals saturated --runs 5 --json
+  vez lab run maekawa --nodes 31 --quorum plane
+  echo '10 crash n0' > faults && vez lab run central --faults faults
+
+Exit code: 0 measured, 1 a law was broken or nothing moves any more, 2 could not run.")]
+pub(crate) struct Args {
+    /// Which algorithm; see vez lab list.
+    algorithm: String,
+    #[command(flatten)]
+    load: LoadArgs,
+    /// How many entries of each run are measured.
+    #[arg(long, default_value_t = 100_000)]
+    entries: u64,
+    /// How many entries come before them and are not; 0 for a script.
+    #[arg(long)]
+    warmup: Option<u64>,
+    /// How many independent runs.
+    #[arg(long, default_value_t = 10)]
+    runs: u64,
+    /// Only the run of this number.
+    #[arg(long, value_name = "NUMBER", conflicts_with = "runs")]
+    run: Option<u64>,
+    /// Print one JSON object.
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print a line of names and a line of values.
+    #[arg(long)]
+    csv: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        with(&self.algorithm.clone(), Simulate(self))?
+    }
+
+    fn runs(&self) -> std::ops::Range<u64> {
+        match self.run {
+            Some(run) => run..run.saturating_add(1),
+            None => 0..self.runs,
+        }
+    }
+}
+
+struct Simulate(Args);
+
+impl Job for Simulate {
+    type Done = Result<ExitCode>;
+
+    fn mutex<A: Mutex>(self) -> Result<ExitCode> {
+        let Self(args) = self;
+        let warmup = args.warmup.unwrap_or(if args.load.is_scripted() { 0 } else { 1000 });
+        let config = args.load.config(A::MODEL.order, args.entries, warmup, args.runs())?;
+        let runs = config.runs.end - config.runs.start;
+        let bar = progress((config.entries + config.warmup).saturating_mul(runs), "entries");
+        let result = sim::run::<A>(&config, stopwatch, &|entries| bar.set_position(entries));
+        bar.finish_and_clear();
+        match result {
+            Ok(report) => {
+                print(&match (args.json, args.csv) {
+                    (true, _) => format!("{}\n", serde_json::to_string_pretty(&report)?),
+                    (_, true) => csv(&report)?,
+                    (false, false) => describe(&report, &args.load.describe()),
+                })?;
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(CannotReport::Config(error)) => Err(error.into()),
+            Err(CannotReport::Failure(failure)) => {
+                explain::<A>(&config, &failure, args.json)?;
+                Ok(ExitCode::from(1))
+            }
+        }
+    }
+}
+
+fn describe(report: &Report, load: &str) -> String {
+    let Report { algorithm, nodes, topology, runs, entries, .. } = report;
+    let runs = if *runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+    let mut text = format!(
+        "{algorithm}: {} nodes, {topology}, {load}; {runs} of {} entries\n\n",
+        thousands(*nodes as u64),
+        thousands(*entries)
+    );
+    let measured = entries * report.runs as u64;
+    let _ = writeln!(text, "messages an entry      {}", report.messages_per_entry);
+    for (kind, count) in &report.messages_by_type {
+        let _ = writeln!(text, "  {kind:20} {:.4}", *count as f64 / measured as f64);
+    }
+    let wait = &report.wait;
+    let ci95 = wait.ci95.map_or(String::new(), |ci95| format!(" ± {ci95:.4}"));
+    let _ = writeln!(text, "wait                   {:.4}{ci95}", wait.mean);
+    let _ = writeln!(text, "  p50, p95, p99        {:.4}, {:.4}, {:.4}", wait.p50, wait.p95, wait.p99);
+    if let Some(delay) = report.synchronisation_delay {
+        let _ = writeln!(text, "synchronisation delay  {delay}");
+    }
+    let _ = writeln!(text, "bypasses an entry      {}, at most {}", report.bypasses, report.most_bypasses);
+    let _ = writeln!(text, "fairness (Jain)        {}", report.fairness);
+    let _ = writeln!(
+        text,
+        "\n{} messages delivered in {:.2} s of simulation, {:.1} million a second; ± is a 95 % interval over the runs",
+        thousands(report.deliveries),
+        report.seconds,
+        report.deliveries as f64 / report.seconds.max(f64::EPSILON) / 1e6
+    );
+    text
+}
+
+fn csv(report: &Report) -> Result<String> {
+    let (mut names, mut values) = (Vec::new(), Vec::new());
+    flatten("", &serde_json::to_value(report)?, &mut names, &mut values);
+    Ok(format!("{}\n{}\n", names.join(","), values.join(",")))
+}
+
+/// `{"wait": {"mean": 1}}` becomes a column `wait_mean`.
+fn flatten(name: &str, value: &serde_json::Value, names: &mut Vec<String>, values: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (field, value) in fields {
+                let name = if name.is_empty() { field.clone() } else { format!("{name}_{field}") };
+                flatten(&name, value, names, values);
+            }
+        }
+        serde_json::Value::Null => {
+            names.push(name.to_owned());
+            values.push(String::new());
+        }
+        serde_json::Value::String(text) => {
+            names.push(name.to_owned());
+            values.push(text.clone());
+        }
+        other => {
+            names.push(name.to_owned());
+            values.push(other.to_string());
+        }
+    }
+}
+
+/// Says what went wrong in a run, shows its last events, and names the command that repeats it.
+fn explain<A: Mutex>(config: &Config, failure: &Failure, json: bool) -> Result<()> {
+    let replay = replay_command(failure.run, std::env::args());
+    if json {
+        let object = json!({
+            "algorithm": A::NAME, "nodes": config.system.nodes, "violations": u8::from(failure.unsafe_),
+            "failure": failure.to_string(), "run": failure.run, "replay": replay,
+        });
+        return print(&format!("{object:#}\n"));
+    }
+    let time: f64 = failure.time.parse().unwrap_or(0.0);
+    let mut tail = Tail { from: time - 20.0 * config.delay, lines: std::collections::VecDeque::new() };
+    // It fails as before: that is what it is run for.
+    let _ = sim::watch::<A>(config, failure.run, &mut tail);
+    eprintln!("the last events of the run:");
+    tail.lines.iter().for_each(|line| eprintln!("{line}"));
+    eprintln!("vez: {failure}\nvez: to repeat it: {replay}");
+    Ok(())
+}
+
+/// The command that was typed, for one run only.
+fn replay_command(run: u64, typed: impl Iterator<Item = String>) -> String {
+    let mut command = vec!["vez".to_owned()];
+    let mut skip = false;
+    for word in typed.skip(1) {
+        if std::mem::take(&mut skip) {
+            continue;
+        }
+        match word.as_str() {
+            "--runs" | "--run" => skip = true,
+            "--json" | "--csv" => {}
+            other if other.starts_with("--runs=") || other.starts_with("--run=") => {}
+            other if other.contains([' ', '\'', '"']) => command.push(format!("'{}'", other.replace('\'', r"'\''"))),
+            other => command.push(other.to_owned()),
+        }
+    }
+    format!("{} --run {run}", command.join(" "))
+}

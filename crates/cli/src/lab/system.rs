@@ -1,0 +1,156 @@
+//! The options that say which system, and under which load.
+
+use std::{fs, path::PathBuf, str::FromStr, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use vez_algorithms::Order;
+use vez_lab::{
+    sim::{Arrivals, Config, DelayLaw, Hot},
+    system::{Quorum, System, Topology},
+};
+
+#[derive(clap::Args)]
+pub(crate) struct SystemArgs {
+    /// The tree that algorithms with a tree start with: binary, tree:K, line, star, random, hypercube or grid.
+    #[arg(long, default_value = "binary", value_name = "SHAPE")]
+    pub(crate) topology: Topology,
+    /// Whether messages may overtake each other; by default if the algorithm allows it.
+    #[arg(long, value_name = "ORDER")]
+    pub(crate) network: Option<Network>,
+    /// The quorums of algorithms that vote: grid, plane or star.
+    #[arg(long, default_value = "grid", value_name = "KIND")]
+    pub(crate) quorum: Quorum,
+}
+
+/// The order of messages from one node to another.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Network {
+    /// As they were sent.
+    Fifo,
+    /// Any.
+    Any,
+}
+
+impl SystemArgs {
+    /// The network asked for, or the weakest that the algorithm allows.
+    pub(crate) fn order(&self, weakest: Order) -> Order {
+        match self.network {
+            Some(Network::Fifo) => Order::Fifo,
+            Some(Network::Any) => Order::Any,
+            None => weakest,
+        }
+    }
+
+    pub(crate) fn system(&self, nodes: usize, delay: f64) -> System {
+        // Somebody who was turned away asks again after about the time that a message takes.
+        let about = Duration::try_from_secs_f64(delay).unwrap_or_default();
+        System { nodes, topology: self.topology, quorum: self.quorum, retry: about / 2..about * 3 / 2 }
+    }
+}
+
+#[derive(clap::Args)]
+pub(crate) struct LoadArgs {
+    /// How many nodes.
+    #[arg(long, default_value_t = 31)]
+    nodes: usize,
+    #[command(flatten)]
+    pub(crate) system: SystemArgs,
+    /// How often a node's client asks in a unit of time, λ.
+    #[arg(long, default_value_t = 0.1)]
+    rate: f64,
+    /// How long a client stays inside.
+    #[arg(long, default_value_t = 0.01)]
+    hold: f64,
+    /// How long a message takes, T.
+    #[arg(long, default_value_t = 0.1)]
+    delay: f64,
+    /// How that varies: uniform (T times a number between 0 and 1), constant, or exponential (mean T).
+    #[arg(long, default_value = "uniform", value_name = "LAW")]
+    delay_law: DelayLaw,
+    /// closed: a client thinks, asks, stays, leaves. queued: clients come whether or not others wait. saturated: a
+    /// client asks again at once.
+    #[arg(long, default_value = "closed", value_name = "KIND")]
+    arrivals: ArrivalKind,
+    /// Play requests from a file instead: lines of TIME NODE, such as 0.5 n3.
+    #[arg(long, value_name = "FILE", conflicts_with = "arrivals")]
+    script: Option<PathBuf>,
+    /// Give some nodes more than their share of the load: 1:0.9 gives nine tenths to node 0.
+    #[arg(long, value_name = "NODES:SHARE")]
+    hot: Option<Hot>,
+    /// What goes wrong: lines of TIME FAULT, such as 10 crash n3, 20 restart n3, 5 partition n0 n1 | n2, 6 heal,
+    /// 0 loss 0.1, 0 duplicate 0.1.
+    #[arg(long, value_name = "FILE")]
+    faults: Option<PathBuf>,
+    /// Where all randomness comes from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ArrivalKind {
+    Closed,
+    Queued,
+    Saturated,
+}
+
+impl LoadArgs {
+    pub(crate) fn is_scripted(&self) -> bool {
+        self.script.is_some()
+    }
+
+    /// What these options mean for an algorithm.
+    pub(crate) fn config(
+        &self,
+        weakest: Order,
+        entries: u64,
+        warmup: u64,
+        runs: std::ops::Range<u64>,
+    ) -> Result<Config> {
+        let arrivals = match (&self.script, self.arrivals) {
+            (Some(path), _) => Arrivals::Scripted(read(path)?),
+            (None, ArrivalKind::Closed) => Arrivals::Closed { rate: self.rate },
+            (None, ArrivalKind::Queued) => Arrivals::Queued { rate: self.rate },
+            (None, ArrivalKind::Saturated) => Arrivals::Saturated,
+        };
+        if self.hot.is_some() && !matches!(arrivals, Arrivals::Closed { .. } | Arrivals::Queued { .. }) {
+            bail!(
+                "--hot shifts a rate, and saturated or scripted clients have none; use it with --arrivals closed or queued"
+            );
+        }
+        let config = Config {
+            system: self.system.system(self.nodes, self.delay),
+            arrivals,
+            hot: self.hot,
+            hold: self.hold,
+            delay: self.delay,
+            delay_law: self.delay_law,
+            order: self.system.order(weakest),
+            faults: self.faults.as_ref().map(read).transpose()?.unwrap_or_default(),
+            entries,
+            warmup,
+            runs,
+            seed: self.seed,
+        };
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// The load in words.
+    pub(crate) fn describe(&self) -> String {
+        match (&self.script, self.arrivals) {
+            (Some(path), _) => format!("as {} says", path.display()),
+            (None, ArrivalKind::Closed) => format!("each asks {} times a unit of time while it thinks", self.rate),
+            (None, ArrivalKind::Queued) => format!("{} clients a unit of time come to each", self.rate),
+            (None, ArrivalKind::Saturated) => "each asks again at once".to_owned(),
+        }
+    }
+}
+
+fn read<T: FromStr>(path: &PathBuf) -> Result<T>
+where
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    text.parse().with_context(|| path.display().to_string())
+}

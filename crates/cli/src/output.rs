@@ -1,0 +1,58 @@
+//! What goes to the terminal.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Writes to standard output.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// Whether whoever read our output has had enough of it.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<io::Error>();
+        io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// A bar up to a number, or with 0 a count without an end. Only a terminal sees it.
+pub(crate) fn progress(end: u64, unit: &'static str) -> ProgressBar {
+    let target =
+        if io::stderr().is_terminal() { ProgressDrawTarget::stderr_with_hz(8) } else { ProgressDrawTarget::hidden() };
+    let (bar, template) = if end > 0 {
+        (
+            ProgressBar::with_draw_target(Some(end), target),
+            format!("{{bar:40}} {{percent}} % of {{human_len}} {unit}, {{eta}} left"),
+        )
+    } else {
+        (ProgressBar::with_draw_target(None, target), format!("{{spinner}} {{human_pos}} {unit}, {{elapsed}}"))
+    };
+    bar.set_style(ProgressStyle::with_template(&template).expect("a good template"));
+    bar
+}
+
+/// The time since the first call.
+pub(crate) fn stopwatch() -> Duration {
+    static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    START.get_or_init(std::time::Instant::now).elapsed()
+}
+
+/// A whole number with commas between its thousands.
+pub(crate) fn thousands(number: impl Into<u128>) -> String {
+    let digits = number.into().to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,139 @@
+//! A run written down as JSON Lines: one event a line. The format is described in `docs/trace.md`.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use vez_algorithms::{
+    Effect, Input, NodeId,
+    mutex::{Command, Mutex, Output},
+};
+
+use crate::sim::{Config, Event, Watch};
+
+/// One line of a trace.
+#[derive(Serialize)]
+struct Line<'a, P: Mutex> {
+    time: f64,
+    node: NodeId,
+    kind: &'static str,
+    /// The other side of a message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peer: Option<NodeId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a P::Message>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timer: Option<&'a P::Timer>,
+    /// From and to, in units of time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<[f64; 2]>,
+    /// What an input left the node in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'a P>,
+}
+
+/// Writes a run down.
+pub struct Trace<'w, W: Write> {
+    to: &'w mut W,
+    result: io::Result<()>,
+}
+
+impl<'w, W: Write> Trace<'w, W> {
+    /// Begins a trace with a line about the system.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn new<P: Mutex>(to: &'w mut W, config: &Config, run: u64) -> io::Result<Self> {
+        let system = &config.system;
+        let header = json!({
+            "time": 0.0, "node": Value::Null, "kind": "system", "format": "vez-trace-1",
+            "algorithm": P::NAME, "nodes": system.nodes, "topology": system.topology,
+            "quorum": system.quorum.to_string(), "network": config.order, "seed": config.seed, "run": run,
+        });
+        writeln!(to, "{header}")?;
+        Ok(Self { to, result: Ok(()) })
+    }
+
+    /// Whether all could be written.
+    ///
+    /// # Errors
+    /// The first error, if it could not.
+    pub fn finish(self) -> io::Result<()> {
+        self.result
+    }
+}
+
+impl<P: Mutex, W: Write> Watch<P> for &mut Trace<'_, W> {
+    fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>) {
+        if self.result.is_ok() {
+            self.result = serde_json::to_writer(&mut *self.to, &line(time, node, &event))
+                .map_err(io::Error::from)
+                .and_then(|()| self.to.write_all(b"\n"));
+        }
+    }
+}
+
+fn line<'a, P: Mutex>(time: f64, node: NodeId, event: &'a Event<'_, P>) -> Line<'a, P> {
+    let line = |kind| Line { time, node, kind, peer: None, message: None, timer: None, after: None, state: None };
+    match event {
+        Event::Input(input, state) => {
+            let line = match input {
+                Input::Start => line("start"),
+                Input::Command(Command::Request) => line("ask"),
+                Input::Command(Command::Release) => line("leave"),
+                Input::Message { from, message } => {
+                    Line { peer: Some(*from), message: Some(message), ..line("receive") }
+                }
+                Input::Timer(timer) => Line { timer: Some(timer), ..line("fire") },
+                Input::Internal => line("internal"),
+            };
+            Line { state: Some(state), ..line }
+        }
+        Event::Effect(Effect::Send(to, message)) => Line { peer: Some(*to), message: Some(message), ..line("send") },
+        Event::Effect(Effect::SetTimer(timer, after)) => {
+            let after = [after.start.as_secs_f64(), after.end.as_secs_f64()];
+            Line { timer: Some(timer), after: Some(after), ..line("set") }
+        }
+        Event::Effect(Effect::CancelTimer(timer)) => Line { timer: Some(timer), ..line("cancel") },
+        Event::Effect(Effect::Output(Output::Entered)) => line("enter"),
+        Event::Effect(Effect::Violation(_)) => line("object"),
+        Event::Lost(to, message) => Line { peer: Some(*to), message: Some(message), ..line("lose") },
+        Event::Doubled(to, message) => Line { peer: Some(*to), message: Some(message), ..line("double") },
+        Event::Crashed => line("crash"),
+    }
+}
+
+/// Keeps the last things that happened up to a moment, in words.
+pub struct Tail {
+    /// What happened earlier than this is not even looked at.
+    pub from: f64,
+    /// The last lines.
+    pub lines: std::collections::VecDeque<String>,
+}
+
+/// How many lines are kept.
+const TAIL: usize = 30;
+
+impl<P: Mutex> Watch<P> for &mut Tail {
+    fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>) {
+        if time < self.from {
+            return;
+        }
+        let what = match event {
+            Event::Input(Input::Start, _) => format!("{node} starts"),
+            Event::Input(Input::Command(Command::Request), _) => format!("{node} asks"),
+            Event::Input(Input::Command(Command::Release), _) => format!("{node} leaves"),
+            Event::Input(Input::Message { from, message }, _) => format!("{node} ← {from} {message:?}"),
+            Event::Input(Input::Timer(timer), _) => format!("{node}: {timer:?} fires"),
+            Event::Input(Input::Internal, _) => format!("{node}: something internal"),
+            Event::Effect(effect) => format!("    {}", crate::stage::describe::<P>(node, effect)),
+            Event::Lost(to, message) => format!("    lost on the way to {to}: {message:?}"),
+            Event::Doubled(to, message) => format!("    doubled on the way to {to}: {message:?}"),
+            Event::Crashed => format!("{node} crashes"),
+        };
+        if self.lines.len() == TAIL {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(format!("{time:>14.6}  {what}"));
+    }
+}

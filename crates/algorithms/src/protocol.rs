@@ -20,7 +20,7 @@ pub type Clock = u64;
 /// - A message arrives at most as often as it was sent, and in the order that [`Self::MODEL`] asks for.
 /// - A message to oneself arrives at once, within the same step. It costs nothing and cannot be lost.
 /// - A timer that was cancelled or set anew never fires as it was; one that fires is no longer set.
-pub trait Protocol: Clone + Eq + Hash + Debug + Serialize {
+pub trait Protocol: Clone + Eq + Hash + Debug + Serialize + Send + Sync + 'static {
     /// What the algorithm's proof takes for granted.
     const MODEL: Model;
 
@@ -34,11 +34,11 @@ pub trait Protocol: Clone + Eq + Hash + Debug + Serialize {
     /// What nodes say to each other.
     type Message: Message;
     /// What a node may want to be woken for; [`Never`] if it never does.
-    type Timer: Copy + Ord + Hash + Debug + Serialize + DeserializeOwned;
+    type Timer: Copy + Ord + Hash + Debug + Serialize + DeserializeOwned + Send + Sync + 'static;
     /// What the family's clients ask for.
-    type Command: Copy + Eq + Hash + Debug;
+    type Command: Copy + Eq + Hash + Debug + Send + Sync + 'static;
     /// What the family's clients are told.
-    type Output: Copy + Eq + Hash + Debug;
+    type Output: Copy + Eq + Hash + Debug + Send + Sync + 'static;
 
     /// The system starts.
     fn on_start(&mut self, _cx: &mut Context<'_, Self>) {}
@@ -102,14 +102,14 @@ pub enum Order {
 
 /// What nodes may say to each other. Implemented by every enum that derives the traits named here, and strum's
 /// `IntoStaticStr` for the name of the variant.
-pub trait Message: Clone + Ord + Hash + Debug + Serialize + DeserializeOwned {
+pub trait Message: Clone + Ord + Hash + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The kind of message: the name of the variant.
     fn kind(&self) -> &'static str;
 }
 
 impl<M> Message for M
 where
-    M: Clone + Ord + Hash + Debug + Serialize + DeserializeOwned,
+    M: Clone + Ord + Hash + Debug + Serialize + DeserializeOwned + Send + Sync + 'static,
     for<'a> &'a M: Into<&'static str>,
 {
     fn kind(&self) -> &'static str {

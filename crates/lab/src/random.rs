@@ -10,16 +10,16 @@ use vez_algorithms::NodeId;
 /// changes nothing for another: two algorithms under the same seed meet the same clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// The shape of a random tree.
-    Tree = 1,
     /// When clients ask.
-    Arrivals = 2,
+    Arrivals,
     /// How long messages take.
-    Delays = 3,
+    Delays,
     /// What an algorithm leaves to chance, and how long within its range a timer takes.
-    Choices = 4,
+    Choices,
     /// Which messages are lost or doubled.
-    Faults = 5,
+    Faults,
+    /// The shape of a random tree.
+    Tree,
 }
 
 /// A stream of random numbers. Its key is (seed, run, node, purpose), so no two streams have anything in common.

@@ -5,6 +5,7 @@
 //! algorithms under the same seed meet clients who would ask at the same times. At every entry the law of the family is
 //! applied; if it is broken the run stops, and [`Failure`] says which run it was.
 
+mod agenda;
 mod clients;
 mod engine;
 mod faults;

@@ -148,20 +148,32 @@ impl<P: Mutex> Stage<P> {
         }
     }
 
+    /// Delivers a message and tells of it, with what came of it indented below.
+    ///
+    /// # Errors
+    /// If it is not on its way.
+    pub fn deliver(&mut self, packet: Packet<P::Message>) -> Result<String, CannotPlay> {
+        let Packet { from, to, message } = &packet;
+        let mut told = format!("{to} ← {from} {message:?}\n");
+        let what = self.play(Step::Deliver(packet), &[])?;
+        told.extend(what.lines().map(|line| format!("    {line}\n")));
+        Ok(told)
+    }
+
     /// Delivers messages in the order of their sending until none is left, and tells of each.
     ///
     /// # Errors
-    /// If it takes more than `limit` deliveries.
+    /// If it takes more than `limit` deliveries. So many have been made then.
     pub fn settle(&mut self, limit: usize) -> Result<String, CannotPlay> {
         let mut told = String::new();
         for _ in 0..limit {
             let Some(packet) = self.in_flight.first().cloned() else { return Ok(told) };
-            let what = self.play(Step::Deliver(packet.clone()), &[])?;
-            let Packet { from, to, message } = packet;
-            told += &format!("{to} ← {from} {message:?}\n");
-            told.extend(what.lines().map(|line| format!("    {line}\n")));
+            told += &self.deliver(packet)?;
         }
-        Err(CannotPlay(format!("not settled after {limit} deliveries")))
+        if !self.in_flight.is_empty() {
+            return Err(CannotPlay(format!("not settled after {limit} deliveries")));
+        }
+        Ok(told)
     }
 
     /// The timers that a node has set.

@@ -50,7 +50,7 @@ pub struct Nxr {
 
 impl Algorithm for Nxr {
     const NAME: &'static str = "nxr";
-    const COST: &'static str = "H(n−1) at low load, 2 saturated";
+    const COST: &'static str = "H(n−1) at low load, 2..3 saturated";
     const PAPER: &'static str = "PO05";
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {

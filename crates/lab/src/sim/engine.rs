@@ -1,6 +1,6 @@
 //! The loop over events.
 
-use std::{cmp::Ordering, collections::BTreeMap, collections::BinaryHeap, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use vez_algorithms::{
     Effect, EffectOf, Input, Message, NodeId, SetupError,
@@ -10,6 +10,7 @@ use vez_algorithms::{
 
 use super::{
     Config, Failure, Fault,
+    agenda::{Agenda, Due},
     clients::{Arrivals, Client},
     metrics::{Measured, Metrics},
     network::Network,
@@ -44,43 +45,6 @@ pub enum Event<'a, P: Mutex> {
     Crashed,
 }
 
-/// Something that will happen.
-enum Due<P: Mutex> {
-    Arrival(NodeId, u32),
-    Leave(NodeId, u32),
-    Receive { from: NodeId, to: NodeId, message: P::Message },
-    Fire { node: NodeId, timer: P::Timer, set: u64 },
-    Fault(usize),
-}
-
-/// What is due, in the order of time, and of its making where the time is the same.
-struct Entry<P: Mutex> {
-    time: f64,
-    sequence: u64,
-    due: Due<P>,
-}
-
-impl<P: Mutex> Ord for Entry<P> {
-    /// The earliest is the greatest: that is the one that a heap gives first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.time.total_cmp(&self.time).then(other.sequence.cmp(&self.sequence))
-    }
-}
-
-impl<P: Mutex> PartialOrd for Entry<P> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<P: Mutex> PartialEq for Entry<P> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<P: Mutex> Eq for Entry<P> {}
-
 /// Why a run stopped before its end.
 pub(super) struct Stopped {
     pub(super) what: String,
@@ -99,8 +63,7 @@ const PROGRESS_EVERY: u64 = 1000;
 pub(super) struct Engine<'a, P: Mutex, W: Watch<P>> {
     config: &'a Config,
     now: f64,
-    sequence: u64,
-    due: BinaryHeap<Entry<P>>,
+    agenda: Agenda<P>,
     nodes: Vec<P>,
     /// How each node starts, for a restart.
     fresh: Vec<P>,
@@ -146,8 +109,7 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
         Ok(Self {
             config,
             now: 0.0,
-            sequence: 0,
-            due: BinaryHeap::new(),
+            agenda: Agenda::new(),
             fresh: if config.faults.all().is_empty() { Vec::new() } else { nodes.clone() },
             nodes,
             clients: NodeId::all(n).map(|node| Client::new(config, run, node)).collect(),
@@ -173,7 +135,7 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
     /// Runs until enough entries are measured, or a script has been played.
     pub(super) fn run(&mut self, progress: &dyn Fn(u64)) -> Result<(), Stopped> {
         for (at, (time, _)) in self.config.faults.all().iter().enumerate() {
-            self.schedule(*time, Due::Fault(at));
+            self.agenda.add(*time, Due::Fault(at));
         }
         for node in NodeId::all(self.nodes.len()) {
             self.happen(node, Input::Start)?;
@@ -182,7 +144,7 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
             Arrivals::Scripted(script) => {
                 self.script_left = script.asks().len();
                 for &(time, node) in script.asks() {
-                    self.schedule(time, Due::Arrival(node, 0));
+                    self.agenda.add(time, Due::Arrival(node, 0));
                 }
             }
             Arrivals::Closed { .. } | Arrivals::Queued { .. } | Arrivals::Saturated => {
@@ -193,11 +155,11 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
         let mut reported = 0;
         let enough = if scripted { u64::MAX } else { self.config.warmup + self.config.entries };
         while self.metrics.entries() < enough && !(scripted && self.script_is_over()) {
-            let Some(entry) = self.due.pop() else {
+            let Some((time, due)) = self.agenda.next() else {
                 return Err(self.stuck());
             };
-            self.now = entry.time;
-            self.take(entry.due)?;
+            self.now = time;
+            self.take(due)?;
             if self.metrics.entries() - reported >= PROGRESS_EVERY {
                 progress(self.metrics.entries() - reported);
                 reported = self.metrics.entries();
@@ -239,16 +201,11 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
         }
     }
 
-    fn schedule(&mut self, time: f64, due: Due<P>) {
-        self.sequence += 1;
-        self.due.push(Entry { time, sequence: self.sequence, due });
-    }
-
     /// The next client of a node comes after a pause.
     fn await_arrival(&mut self, node: NodeId) {
         let client = &mut self.clients[node.index()];
         let (pause, life) = (client.pause(), client.life);
-        self.schedule(self.now + pause, Due::Arrival(node, life));
+        self.agenda.add(self.now + pause, Due::Arrival(node, life));
     }
 
     fn arrive(&mut self, node: NodeId) -> Result<(), Stopped> {
@@ -283,7 +240,7 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
         self.metrics.entered(node, client, self.now);
         self.fruitless = 0;
         let life = client.life;
-        self.schedule(self.now + self.config.hold, Due::Leave(node, life));
+        self.agenda.add(self.now + self.config.hold, Due::Leave(node, life));
         Ok(())
     }
 
@@ -322,9 +279,9 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
                 Effect::SetTimer(timer, after) => {
                     let share = self.choices[node.index()].uniform();
                     let (low, high) = (after.start.as_secs_f64(), after.end.as_secs_f64());
-                    self.timers[node.index()].insert(timer, self.sequence);
-                    let set = self.sequence;
-                    self.schedule(self.now + low + share * (high - low), Due::Fire { node, timer, set });
+                    let set = self.agenda.next_number();
+                    self.timers[node.index()].insert(timer, set);
+                    self.agenda.add(self.now + low + share * (high - low), Due::Fire { node, timer, set });
                 }
                 Effect::CancelTimer(timer) => {
                     self.timers[node.index()].remove(&timer);
@@ -346,10 +303,10 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
         if self.troubles.happens(self.troubles.duplicate) {
             self.watch.see(self.now, from, Event::Doubled(to, &message));
             let at = self.network.arrival(self.now, from, to);
-            self.schedule(at, Due::Receive { from, to, message: message.clone() });
+            self.agenda.add(at, Due::Receive { from, to, message: message.clone() });
         }
         let at = self.network.arrival(self.now, from, to);
-        self.schedule(at, Due::Receive { from, to, message });
+        self.agenda.add(at, Due::Receive { from, to, message });
     }
 
     fn go_wrong(&mut self, at: usize) -> Result<(), Stopped> {

@@ -1,0 +1,68 @@
+//! How fast the lab is: messages that the simulator delivers, and states that the checker visits beside `stateright`.
+#![allow(missing_docs, reason = "criterion's macros make functions without any")]
+
+#[path = "../tests/load/mod.rs"]
+mod load;
+#[path = "../tests/plain/mod.rs"]
+mod plain;
+#[path = "../tests/systems/mod.rs"]
+mod systems;
+
+use std::{hint::black_box, time::Duration};
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use stateright::{Checker, Model};
+use vez_algorithms::{
+    Order,
+    mutex::{Nxr, RicartAgrawala},
+};
+use vez_lab::{
+    check::{Workload, check},
+    sim::{Arrivals, Config},
+};
+
+#[expect(clippy::disallowed_methods, reason = "the lab has no clock of its own: this is the one it is lent")]
+fn stopwatch() -> Duration {
+    static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    START.get_or_init(std::time::Instant::now).elapsed()
+}
+
+/// Messages a second, with handlers, metrics and random numbers.
+fn simulator(c: &mut Criterion) {
+    let mut group = c.benchmark_group("simulator, messages");
+    for (nodes, rate) in [(31, 0.1), (31, 1.0), (1000, 0.01)] {
+        let config = Config { entries: 50_000, runs: 0..1, ..load::config(nodes, Arrivals::Closed { rate }) };
+        let deliveries = load::measure::<Nxr>(&config).deliveries;
+        group.throughput(Throughput::Elements(deliveries));
+        group.bench_function(format!("nxr, {nodes} nodes, rate {rate}"), |b| {
+            b.iter(|| black_box(load::measure::<Nxr>(&config)));
+        });
+    }
+    group.finish();
+}
+
+/// States a second: the exploration with laws and deadlock, without the later passes, which `stateright` does not have.
+fn checker(c: &mut Criterion) {
+    let mut group = c.benchmark_group("checker, states of ricart-agrawala, 4 nodes, 1 request each, any order");
+    group.sample_size(10).warm_up_time(Duration::from_millis(1)).measurement_time(Duration::from_secs(1));
+    let config = systems::config(Workload::Requests(1), Order::Any);
+    let explore =
+        || check::<RicartAgrawala>(&systems::setup(4), &config, stopwatch, &mut |_| {}).expect("it can be explored");
+    let states = explore().states;
+    group.throughput(Throughput::Elements(states as u64));
+    group.bench_function("vez", |b| {
+        b.iter_custom(|times| (0..times).map(|_| explore().elapsed).sum());
+    });
+    group.bench_function("stateright, depth first, one thread", |b| {
+        b.iter(|| {
+            let nodes = vez_algorithms::Algorithm::system(&systems::setup(4)).expect("a system of four");
+            let plain = plain::Plain::<RicartAgrawala> { nodes, order: Order::Any, requests: 1 };
+            let checker = plain.checker().threads(1).spawn_dfs().join();
+            assert_eq!(checker.unique_state_count(), states);
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, simulator, checker);
+criterion_main!(benches);

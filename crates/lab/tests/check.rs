@@ -1,0 +1,147 @@
+//! What the checker says of every algorithm. Each line of `expected/check` is one exploration; `UPDATE_GOLDENFILES=1` writes
+//! them anew.
+
+mod systems;
+
+use std::{fmt::Write, path::Path};
+
+use systems::{check, check_on, config, setup};
+use vez_algorithms::{
+    Order,
+    catalog::{self, Job},
+    mutex::{self, Mutex},
+};
+use vez_lab::check::{Breach, Report, Verdict, Workload};
+
+/// The algorithms whose states remain few however long they run.
+const UNBOUNDED: [&str; 9] = [
+    "central",
+    "token-ring",
+    "ricart-agrawala",
+    "raymond",
+    "raymond-piggyback",
+    "naimi-trehel",
+    "nxr",
+    "fila",
+    "fila-forest",
+];
+
+struct Explore {
+    nodes: usize,
+    workload: Workload,
+    order: Order,
+}
+
+impl Job for Explore {
+    type Done = (String, Report);
+
+    fn mutex<A: Mutex>(self) -> (String, Report) {
+        let Self { nodes, workload, order } = self;
+        let report = check::<A>(nodes, workload, order);
+        let workload = match workload {
+            Workload::Requests(requests) => format!("{requests} each"),
+            Workload::Unbounded => "for ever".to_owned(),
+        };
+        let verdict = match &report.verdict {
+            Verdict::Holds(worst) => {
+                let messages = worst.messages_per_entry.map_or("—".to_owned(), |most| format!("{most:.3}"));
+                let bypasses = worst.bypasses.map_or("—".to_owned(), |most| most.to_string());
+                format!("holds, at worst {messages} messages an entry, {bypasses} bypasses")
+            }
+            Verdict::Violated(counterexample) => {
+                format!("violated in {} steps: {}", counterexample.steps, counterexample.breach)
+            }
+        };
+        let (name, order) = (A::NAME, format!("{order:?}").to_lowercase());
+        let line = format!("{name:22} n={nodes} {workload:8} {order:4} {:>9} states  {verdict}\n", report.states);
+        (line, report)
+    }
+}
+
+#[test]
+fn every_algorithm_keeps_its_laws() {
+    let mut table = String::new();
+    for entry in catalog::ALL {
+        // The clock that counts every event has too many states for the larger systems.
+        let every_event = entry.name == "ricart-agrawala-clock";
+        let mut sizes = if every_event { vec![(3, 1), (2, 3)] } else { vec![(3, 2), (4, 1)] };
+        sizes.insert(0, (1, 2));
+        let workloads = sizes.into_iter().map(|(nodes, requests)| (nodes, Workload::Requests(requests)));
+        let for_ever = UNBOUNDED.contains(&entry.name).then_some((3, Workload::Unbounded));
+        for (nodes, workload) in workloads.chain(for_ever) {
+            for order in [Order::Fifo, Order::Any] {
+                if order == Order::Any && entry.assumptions.order == Order::Fifo {
+                    continue;
+                }
+                let explore = Explore { nodes, workload, order };
+                let (line, report) = catalog::visit(entry.name, explore).expect("it is in the catalog");
+                assert!(matches!(report.verdict, Verdict::Holds(_)), "{line}");
+                table += &line;
+            }
+        }
+    }
+    compare("check", &table);
+}
+
+#[test]
+fn what_needs_more_than_it_is_given_breaks() {
+    let mut table = String::new();
+    let mut explore = |name: &str, nodes, workload, order| {
+        let (line, report) = catalog::visit(name, Explore { nodes, workload, order }).expect("it is in the catalog");
+        let Verdict::Violated(counterexample) = report.verdict else { panic!("{line}") };
+        let _ = write!(table, "{line}{}\n", counterexample.transcript);
+        counterexample.breach
+    };
+    // Without FIFO two are inside together.
+    let breach = explore("lamport", 2, Workload::Requests(1), Order::Any);
+    assert!(matches!(breach, Breach::Together(..)));
+    explore("maekawa", 3, Workload::Requests(2), Order::Any);
+    // A coordinator that keeps no line promises nobody a turn.
+    let breach = explore("central-denying", 2, Workload::Unbounded, Order::Fifo);
+    assert!(matches!(breach, Breach::Starvation(_)));
+    compare("breaks", &table);
+}
+
+#[test]
+fn a_crash_stops_those_that_assume_none() {
+    let config = vez_lab::check::Config { crashes: 1, ..config(Workload::Requests(1), Order::Any) };
+    for report in [
+        check_on::<mutex::Central>(&setup(3), &config),
+        check_on::<mutex::RicartAgrawala>(&setup(3), &config),
+        check_on::<mutex::Fila>(&setup(3), &config),
+    ] {
+        let Verdict::Violated(counterexample) = report.verdict else { panic!("nobody survives the coordinator") };
+        assert!(matches!(counterexample.breach, Breach::Deadlock(_)), "{}", counterexample.breach);
+        assert!(counterexample.transcript.contains("crash n"), "{}", counterexample.transcript);
+    }
+}
+
+#[test]
+fn fingerprints_and_whole_states_count_the_same() {
+    for order in [Order::Fifo, Order::Any] {
+        let config = config(Workload::Requests(2), order);
+        let exact = vez_lab::check::Config { exact: true, ..config.clone() };
+        let (one, other) =
+            (check_on::<mutex::SuzukiKasami>(&setup(3), &config), check_on::<mutex::SuzukiKasami>(&setup(3), &exact));
+        assert_eq!((one.states, one.transitions, one.verdict), (other.states, other.transitions, other.verdict));
+    }
+}
+
+#[test]
+fn too_many_states_are_an_error() {
+    let config = vez_lab::check::Config { max_states: 1000, ..config(Workload::Requests(2), Order::Any) };
+    let result =
+        vez_lab::check::check::<mutex::RicartAgrawala>(&setup(3), &config, || std::time::Duration::ZERO, &mut |_| {});
+    let error = result.expect_err("there are more than a thousand").to_string();
+    assert_eq!(error, "there are more than 1000 states; take fewer nodes or requests, or raise --max-states");
+}
+
+/// Compares with a file under `tests/expected`, or writes it anew.
+fn compare(name: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/expected").join(name);
+    if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
+        std::fs::write(&path, found).expect("the file can be written");
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(expected == found, "{name} has changed; found:\n{found}\n(UPDATE_GOLDENFILES=1 writes it anew)");
+}

@@ -1,0 +1,46 @@
+//! The loads that the tests simulate.
+
+#![allow(dead_code, reason = "each test uses what it needs")]
+
+use std::time::Duration;
+
+use vez_algorithms::{NodeId, Order, mutex::Mutex};
+use vez_lab::{
+    sim::{self, Arrivals, Config, DelayLaw, Faults, Report, Script},
+    system::{Quorum, System, Topology},
+};
+
+pub(crate) fn system(nodes: usize) -> System {
+    let retry = Duration::from_millis(50)..Duration::from_millis(150);
+    System { nodes, topology: Topology::Tree(2), quorum: Quorum::Grid, retry }
+}
+
+/// The setting of the papers, with fewer entries: T = 0.1, C = 0.01.
+pub(crate) fn config(nodes: usize, arrivals: Arrivals) -> Config {
+    let warmup = if matches!(arrivals, Arrivals::Scripted(_)) { 0 } else { 1000 };
+    Config {
+        system: system(nodes),
+        arrivals,
+        hot: None,
+        hold: 0.01,
+        delay: 0.1,
+        delay_law: DelayLaw::Uniform,
+        order: Order::Any,
+        faults: Faults::default(),
+        entries: 5000,
+        warmup,
+        runs: 0..10,
+        seed: 1,
+    }
+}
+
+/// These nodes ask one after the other.
+pub(crate) fn scripted(interval: f64, nodes: impl IntoIterator<Item = NodeId>) -> Arrivals {
+    Arrivals::Scripted(Script::every(interval, nodes))
+}
+
+/// The report of all runs, on the weakest network that the algorithm allows.
+pub(crate) fn measure<A: Mutex>(config: &Config) -> Report {
+    let config = Config { order: A::MODEL.order, ..config.clone() };
+    sim::run::<A>(&config, || Duration::ZERO, &|_| {}).unwrap_or_else(|error| panic!("{}: {error}", A::NAME))
+}

@@ -1,0 +1,172 @@
+//! Runs that nobody thought of: any algorithm, seed, load, network and fault. Safety must hold whenever the algorithm's model
+//! allows what happens, and the same seed must give the same run.
+
+mod load;
+
+use std::time::Duration;
+
+use load::{config, measure};
+use proptest::prelude::*;
+use vez_algorithms::{
+    NodeId, Order,
+    catalog::{self, Job},
+    mutex::{Central, Mutex, Nxr, RicartAgrawala},
+};
+use vez_lab::{
+    sim::{self, Arrivals, CannotReport, Config, DelayLaw, Fault, Faults, Hot, Script},
+    system::{Quorum, Topology},
+    trace::Trace,
+};
+
+struct Measure(Config);
+
+impl Job for Measure {
+    type Done = Result<sim::Report, String>;
+
+    fn mutex<A: Mutex>(self) -> Self::Done {
+        let order = if A::MODEL.order == Order::Fifo { Order::Fifo } else { self.0.order };
+        let config = Config { order, ..self.0 };
+        sim::run::<A>(&config, || Duration::ZERO, &|_| {}).map_err(|error| {
+            let seed = config.seed;
+            format!("{error}\n{config:#?}\nin short: vez lab run {} --seed {seed}", A::NAME)
+        })
+    }
+}
+
+fn any_config() -> impl Strategy<Value = Config> {
+    let topology = prop_oneof![
+        (1..4_usize).prop_map(Topology::Tree),
+        Just(Topology::Line),
+        Just(Topology::Star),
+        Just(Topology::Random),
+        Just(Topology::Hypercube),
+        Just(Topology::Grid),
+    ];
+    let arrivals = prop_oneof![
+        (0.01..5.0).prop_map(|rate| Arrivals::Closed { rate }),
+        (0.001..0.05).prop_map(|rate| Arrivals::Queued { rate }),
+        Just(Arrivals::Saturated),
+    ];
+    let law = prop_oneof![Just(DelayLaw::Uniform), Just(DelayLaw::Constant), Just(DelayLaw::Exponential)];
+    let order = prop_oneof![Just(Order::Fifo), Just(Order::Any)];
+    (1..40_usize, topology, arrivals, law, order, 0.0..0.2, any::<u64>()).prop_map(
+        |(nodes, topology, arrivals, delay_law, order, hold, seed)| {
+            let mut config =
+                Config { delay_law, order, hold, seed, entries: 300, warmup: 0, runs: 0..1, ..config(nodes, arrivals) };
+            config.system.topology = topology;
+            config
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn everybody_gets_a_turn_and_nobody_two_at_once(config in any_config()) {
+        for entry in catalog::ALL {
+            let report = catalog::visit(entry.name, Measure(config.clone())).expect("it is in the catalog");
+            let report = report.map_err(TestCaseError::fail)?;
+            prop_assert_eq!(report.entries, 300);
+        }
+    }
+
+    #[test]
+    fn the_same_seed_is_the_same_run(config in any_config()) {
+        for entry in catalog::ALL {
+            let run = || catalog::visit(entry.name, Measure(config.clone())).expect("it is in the catalog");
+            prop_assert_eq!(run(), run());
+        }
+    }
+}
+
+#[test]
+fn a_trace_is_the_same_byte_for_byte_and_another_seed_another() {
+    let trace = |seed| {
+        let config = Config { entries: 50, warmup: 0, seed, ..config(7, Arrivals::Closed { rate: 1.0 }) };
+        let mut bytes = Vec::new();
+        let mut trace = Trace::new::<Nxr>(&mut bytes, &config, 0).expect("memory is not full");
+        sim::watch::<Nxr>(&config, 0, &mut trace).expect("nothing goes wrong");
+        trace.finish().expect("memory is not full");
+        bytes
+    };
+    assert_eq!(trace(1), trace(1));
+    assert_ne!(trace(1), trace(2));
+}
+
+#[test]
+fn large_systems() {
+    for entry in catalog::ALL {
+        let broadcasts = ["lamport", "ricart-agrawala", "ricart-agrawala-clock", "suzuki-kasami"].contains(&entry.name);
+        let (nodes, entries) = if broadcasts { (1000, 200) } else { (10_000, 2000) };
+        let config = Config { entries, warmup: 0, runs: 0..1, ..config(nodes, Arrivals::Closed { rate: 0.01 }) };
+        let report = catalog::visit(entry.name, Measure(config)).expect("it is in the catalog").expect(entry.name);
+        assert_eq!(report.entries, entries, "{}", entry.name);
+    }
+}
+
+#[test]
+fn planes_and_stars_of_quorums() {
+    for (quorum, nodes) in [(Quorum::Plane, 31), (Quorum::Plane, 57), (Quorum::Star, 31), (Quorum::Grid, 30)] {
+        let mut config = Config { order: Order::Fifo, ..config(nodes, Arrivals::Saturated) };
+        config.system.quorum = quorum;
+        let report = measure::<vez_algorithms::mutex::Maekawa>(&config);
+        assert_eq!(report.violations, 0);
+    }
+}
+
+fn fails<A: Mutex>(config: &Config) -> sim::Failure {
+    match sim::run::<A>(config, || Duration::ZERO, &|_| {}) {
+        Err(CannotReport::Failure(failure)) => failure,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("{} survived", A::NAME),
+    }
+}
+
+#[test]
+fn a_dead_coordinator_leaves_the_rest_stuck() {
+    let faults = Faults::new(vec![(5.0, Fault::Crash(NodeId(0)))]);
+    let config = Config { faults, ..config(5, Arrivals::Closed { rate: 1.0 }) };
+    let failure = fails::<Central>(&config);
+    assert!(!failure.unsafe_, "{failure}");
+    assert!(failure.what.ends_with("n1, n2, n3, n4 wait and nothing lets them in"), "{failure}");
+}
+
+#[test]
+fn lost_and_doubled_messages_and_partitions_are_noticed() {
+    let config = config(5, Arrivals::Closed { rate: 1.0 });
+    let with = |fault| Config { faults: Faults::new(vec![(0.0, fault)]), ..config.clone() };
+    let stuck = fails::<RicartAgrawala>(&with(Fault::Loss(0.1)));
+    assert!(!stuck.unsafe_, "{stuck}");
+    let stuck = fails::<RicartAgrawala>(&with(Fault::Partition(vec![vec![NodeId(0), NodeId(1)]])));
+    assert!(!stuck.unsafe_, "{stuck}");
+    let unsafe_ = fails::<RicartAgrawala>(&with(Fault::Duplicate(0.5)));
+    assert!(unsafe_.unsafe_ && unsafe_.what.contains("a Reply that nobody waits for"), "{unsafe_}");
+}
+
+#[test]
+fn a_node_that_forgets_brings_a_second_token() {
+    // Node 0 lends the token, forgets it, and starts with the token that it had in the beginning.
+    let faults = Faults::new(vec![(1.0, Fault::Crash(NodeId(0))), (1.5, Fault::Restart(NodeId(0)))]);
+    let script: Script = "0.5 n1\n2.0 n2\n2.0 n0\n".parse().expect("a good script");
+    let config = Config { faults, hold: 2.0, runs: 0..1, ..config(3, Arrivals::Scripted(script)) };
+    let failure = fails::<Nxr>(&config);
+    assert!(failure.unsafe_, "{failure}");
+    assert!(failure.what.ends_with("are inside together"), "{failure}");
+}
+
+#[test]
+fn a_partition_that_heals_in_time_does_no_harm() {
+    let faults = Faults::new(vec![(1.0, Fault::Partition(vec![vec![NodeId(0)]])), (2.0, Fault::Heal)]);
+    let script: Script = "0.5 n1\n3.0 n2\n".parse().expect("a good script");
+    let config = Config { faults, ..config(3, Arrivals::Scripted(script)) };
+    assert_eq!(measure::<Nxr>(&config).entries, 2);
+}
+
+#[test]
+fn hot_nodes_enter_more_often() {
+    let fair = measure::<Nxr>(&config(10, Arrivals::Closed { rate: 0.01 })).fairness.mean;
+    let hot = Config { hot: Some(Hot { nodes: 1, share: 0.9 }), ..config(10, Arrivals::Closed { rate: 0.01 }) };
+    let skewed = measure::<Nxr>(&hot).fairness.mean;
+    assert!(fair > 0.99 && skewed < 0.2, "{fair} {skewed}");
+}

@@ -1,0 +1,52 @@
+//! Our checker beside `stateright`: the same number of states, the same verdict, for every algorithm.
+
+mod plain;
+mod systems;
+
+use stateright::{Checker, HasDiscoveries, Model};
+use vez_algorithms::{
+    Order,
+    catalog::{self, Job},
+    mutex::Mutex,
+};
+use vez_lab::check::{Verdict, Workload};
+
+struct Compare {
+    order: Order,
+    requests: u32,
+}
+
+impl Job for Compare {
+    type Done = ();
+
+    fn mutex<A: Mutex>(self) {
+        let Self { order, requests } = self;
+        let nodes = A::system(&systems::setup(3)).expect("a system of three");
+        let plain = plain::Plain { nodes, order, requests };
+        // Not until the first example is found: until all states are seen, or a law is broken.
+        let theirs = plain.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+        let ours = systems::check::<A>(3, Workload::Requests(requests), order);
+        let broken: Vec<_> =
+            theirs.discoveries().into_keys().filter(|property| *property != "two wait at once").collect();
+        match ours.verdict {
+            Verdict::Holds(_) => {
+                assert_eq!(broken, Vec::<&str>::new(), "{} {order:?}", A::NAME);
+                assert_eq!(theirs.unique_state_count(), ours.states, "{} {order:?}", A::NAME);
+            }
+            Verdict::Violated(counterexample) => {
+                assert!(!broken.is_empty(), "{} {order:?}: only we say {}", A::NAME, counterexample.breach);
+            }
+        }
+    }
+}
+
+#[test]
+fn same_states_and_same_verdict() {
+    for entry in catalog::ALL {
+        for order in [Order::Fifo, Order::Any] {
+            // With a clock that counts every event two requests each have ten million states.
+            let requests = if entry.name == "ricart-agrawala-clock" { 1 } else { 2 };
+            catalog::visit(entry.name, Compare { order, requests }).expect("it is in the catalog");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The small systems that the tests explore.
+
+#![allow(dead_code, reason = "each test uses what it needs")]
+
+use std::time::Duration;
+
+use vez_algorithms::{Order, Setup, mutex::Mutex};
+use vez_lab::{
+    check::{self, Config, Report, Workload},
+    system::{Quorum, System, Topology},
+};
+
+pub(crate) fn system(nodes: usize) -> System {
+    let retry = Duration::from_millis(50)..Duration::from_millis(150);
+    System { nodes, topology: Topology::Tree(2), quorum: Quorum::Grid, retry }
+}
+
+pub(crate) fn setup(nodes: usize) -> Setup {
+    system(nodes).setup(1, 0).expect("such a system can be")
+}
+
+pub(crate) fn config(workload: Workload, order: Order) -> Config {
+    Config { workload, order, crashes: 0, exact: false, max_states: 20_000_000 }
+}
+
+pub(crate) fn check_on<A: Mutex>(setup: &Setup, config: &Config) -> Report {
+    check::check::<A>(setup, config, || Duration::ZERO, &mut |_| {}).expect("it can be explored")
+}
+
+pub(crate) fn check<A: Mutex>(nodes: usize, workload: Workload, order: Order) -> Report {
+    check_on::<A>(&setup(nodes), &config(workload, order))
+}

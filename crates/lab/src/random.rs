@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(numbers, PINNED);
     }
 
-    const PINNED: [usize; 5] = [0; 5];
+    const PINNED: [usize; 5] = [568, 634, 90, 156, 352];
 
     #[test]
     fn the_mean_is_one() {

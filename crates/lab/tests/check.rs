@@ -89,7 +89,7 @@ fn what_needs_more_than_it_is_given_breaks() {
     let mut explore = |name: &str, nodes, workload, order| {
         let (line, report) = catalog::visit(name, Explore { nodes, workload, order }).expect("it is in the catalog");
         let Verdict::Violated(counterexample) = report.verdict else { panic!("{line}") };
-        let _ = write!(table, "{line}{}\n", counterexample.transcript);
+        let _ = writeln!(table, "{line}{}", counterexample.transcript);
         counterexample.breach
     };
     // Without FIFO two are inside together.

@@ -11,7 +11,7 @@ use vez_algorithms::{
     },
 };
 use vez_lab::{
-    sim::{Arrivals, Config, Report},
+    sim::{Arrivals, Config},
     stats::Interval,
 };
 

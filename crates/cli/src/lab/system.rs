@@ -57,13 +57,13 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) system: SystemArgs,
     /// How often a node's client asks in a unit of time, λ.
-    #[arg(long, default_value_t = 0.1)]
+    #[arg(long, default_value_t = 0.1, allow_negative_numbers = true)]
     rate: f64,
     /// How long a client stays inside.
-    #[arg(long, default_value_t = 0.01)]
+    #[arg(long, default_value_t = 0.01, allow_negative_numbers = true)]
     hold: f64,
     /// How long a message takes, T.
-    #[arg(long, default_value_t = 0.1)]
+    #[arg(long, default_value_t = 0.1, allow_negative_numbers = true)]
     delay: f64,
     /// How that varies: uniform (T times a number between 0 and 1), constant, or exponential (mean T).
     #[arg(long, default_value = "uniform", value_name = "LAW")]

@@ -8,7 +8,7 @@ use vez_algorithms::{
 
 use super::{
     Breach, CannotCheck, Config,
-    model::{Model, Transition},
+    model::{Action, Model, Transition},
     visited::Visited,
 };
 
@@ -39,72 +39,106 @@ pub(super) fn explore<P: Mutex>(
     watcher: &mut impl Watcher<P>,
     progress: &mut dyn FnMut(usize),
 ) -> Result<Explored, CannotCheck> {
-    let mut explored = Explored { visited: Visited::new(config.exact), transitions: 0, depth: 0, breach: None };
+    let first = model.first.clone();
+    let explored = Explored { visited: Visited::new(config.exact), transitions: 0, depth: 0, breach: None };
+    let mut search = Search { model, watcher, explored, below: Level::default(), ways: Vec::new(), next: Vec::new() };
     let mut sometimes = Sometimes::default();
-    // Two levels at a time, one state after the other, each behind its length.
-    let (mut level, mut below) = (Vec::new(), Vec::new());
-    let (mut transitions, mut next) = (Vec::new(), Vec::new());
-    explored.visited.insert(&model.first, 0);
-    level.push(model.first.len() as u32);
-    level.extend(&model.first);
+    search.explored.visited.insert(&first, 0);
+    search.below.push(&first);
+    let mut level = Level::default();
     let mut number = 0;
-    loop {
-        let mut rest = &level[..];
-        while let [length, tail @ ..] = rest {
-            let (state, tail) = tail.split_at(*length as usize);
-            rest = tail;
-            watcher.state(model, state);
-            sometimes.look(model, state);
-            model.transitions(state, &mut transitions);
-            if !transitions.iter().any(|transition| transition.action != super::model::Action::Crash)
-                && !model.all_served(state)
-            {
-                let waiting = model.in_phase(state, Phase::Waiting).to_vec();
-                let run = model.retrace(&explored.visited.path(number), &explored.visited);
-                explored.breach = Some((Breach::Deadlock(waiting), run));
-                return Ok(explored);
-            }
-            explored.transitions += transitions.len();
-            for &transition in &transitions {
-                if let Some(breach) = model.outcome(transition).breach.clone() {
-                    let mut run = model.retrace(&explored.visited.path(number), &explored.visited);
-                    run.push(transition);
-                    explored.breach = Some((breach, run));
-                    return Ok(explored);
-                }
-                model.follow(state, transition, &mut next);
-                let (to, new) = explored.visited.insert(&next, number);
-                watcher.way(model, transition, to);
-                if !new {
-                    continue;
-                }
-                if let Err(breach) = laws(model, &next) {
-                    let run = model.retrace(&explored.visited.path(to), &explored.visited);
-                    explored.breach = Some((breach, run));
-                    return Ok(explored);
-                }
-                below.push(next.len() as u32);
-                below.extend_from_slice(&next);
+    while !search.below.words.is_empty() {
+        std::mem::swap(&mut level, &mut search.below);
+        search.below.words.clear();
+        for state in level.states() {
+            sometimes.look(search.model, state);
+            if let Some(breach) = search.expand(number, state) {
+                return Ok(Explored { breach: Some(breach), ..search.explored });
             }
             number += 1;
             if (number as usize).is_multiple_of(PROGRESS_EVERY) {
-                progress(explored.visited.len());
+                progress(search.explored.visited.len());
             }
-            if explored.visited.len() > config.max_states {
+            if search.explored.visited.len() > config.max_states {
                 return Err(CannotCheck::TooManyStates(config.max_states));
             }
         }
-        if below.is_empty() {
-            break;
+        search.explored.depth += usize::from(!search.below.words.is_empty());
+    }
+    let breach = sometimes.missing(search.model.nodes).map(|what| (Breach::Never(what), Vec::new()));
+    Ok(Explored { breach, ..search.explored })
+}
+
+/// The states that are equally far from the first, one after the other, each behind its length.
+#[derive(Default)]
+struct Level {
+    words: Vec<u32>,
+}
+
+impl Level {
+    fn push(&mut self, state: &[u32]) {
+        self.words.push(state.len() as u32);
+        self.words.extend_from_slice(state);
+    }
+
+    fn states(&self) -> impl Iterator<Item = &[u32]> {
+        let mut rest = &self.words[..];
+        std::iter::from_fn(move || {
+            let (length, tail) = rest.split_first()?;
+            let (state, tail) = tail.split_at(*length as usize);
+            rest = tail;
+            Some(state)
+        })
+    }
+}
+
+/// An exploration under way.
+struct Search<'a, P: Mutex, W: Watcher<P>> {
+    model: &'a mut Model<P>,
+    watcher: &'a mut W,
+    explored: Explored,
+    /// The states found one step farther away.
+    below: Level,
+    ways: Vec<Transition>,
+    next: Vec<u32>,
+}
+
+impl<P: Mutex, W: Watcher<P>> Search<'_, P, W> {
+    /// Takes every way out of a state. If a law is broken on one of them, it is returned with the run that breaks it.
+    fn expand(&mut self, number: u32, state: &[u32]) -> Option<(Breach, Vec<Transition>)> {
+        self.watcher.state(self.model, state);
+        self.model.transitions(state, &mut self.ways);
+        let goes_on = self.ways.iter().any(|way| way.action != Action::Crash);
+        if !goes_on && !self.model.all_served(state) {
+            let waiting = self.model.in_phase(state, Phase::Waiting).to_vec();
+            return Some((Breach::Deadlock(waiting), self.run_to(number)));
         }
-        explored.depth += 1;
-        std::mem::swap(&mut level, &mut below);
-        below.clear();
+        self.explored.transitions += self.ways.len();
+        for at in 0..self.ways.len() {
+            let way = self.ways[at];
+            if let Some(breach) = self.model.outcome(way).breach.clone() {
+                let mut run = self.run_to(number);
+                run.push(way);
+                return Some((breach, run));
+            }
+            self.model.follow(state, way, &mut self.next);
+            let (to, new) = self.explored.visited.insert(&self.next, number);
+            self.watcher.way(self.model, way, to);
+            if !new {
+                continue;
+            }
+            if let Err(breach) = laws(self.model, &self.next) {
+                return Some((breach, self.run_to(to)));
+            }
+            self.below.push(&self.next);
+        }
+        None
     }
-    if let Some(what) = sometimes.missing(model.nodes) {
-        explored.breach = Some((Breach::Never(what), Vec::new()));
+
+    fn run_to(&mut self, number: u32) -> Vec<Transition> {
+        let Explored { visited, .. } = &self.explored;
+        self.model.retrace(&visited.path(number), visited)
     }
-    Ok(explored)
 }
 
 /// What holds in every state.

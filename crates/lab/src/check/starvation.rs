@@ -16,6 +16,18 @@ pub(super) struct Starvation {
 /// Among the states in which a node waits, a component that a run can stay in for ever with weak fairness: whatever is
 /// possible in all of its states is done on some way within it. If there is any such run at all, there is such a component.
 pub(super) fn find(graph: &Graph, nodes: usize) -> Option<Starvation> {
+    // Where no run goes on for ever, nobody waits for ever: most bounded workloads end here.
+    let mut goes_on = false;
+    components(
+        graph.states(),
+        |state| graph.ways(state).iter().map(|way| way.to),
+        |component| {
+            goes_on |= component.len() > 1 || graph.ways(component[0]).iter().any(|way| way.to == component[0]);
+        },
+    );
+    if !goes_on {
+        return None;
+    }
     NodeId::all(nodes).find_map(|victim| {
         let within = |state: u32| {
             let ways = if graph.waits(state, victim) { graph.ways(state) } else { &[] };

@@ -1,8 +1,63 @@
 //! Quorums: for each node a set of nodes that it asks, such that any two sets meet.
 
-use alloc::{format, vec, vec::Vec};
+use alloc::{format, string::String, vec, vec::Vec};
+use core::{fmt, str::FromStr};
 
 use crate::{NodeId, NodeSet, SetupError, tree::columns};
+
+/// A quorum of n nodes may take n bits, and there are n of them.
+const MAX_NODES: usize = 1 << 16;
+
+/// How quorums are made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Quorum {
+    /// A row and a column of a square grid.
+    Grid,
+    /// A line of a finite projective plane.
+    Plane,
+    /// Node 0 and oneself.
+    Star,
+}
+
+impl Quorum {
+    /// The quorum of each of n nodes.
+    ///
+    /// # Errors
+    /// If there are none of this kind for n nodes, or n is so large that they would not fit into memory.
+    pub fn sets(self, n: usize) -> Result<Vec<NodeSet>, SetupError> {
+        if n > MAX_NODES {
+            return Err(SetupError(format!("{n} nodes are too many for quorums; take at most {MAX_NODES}")));
+        }
+        match self {
+            Self::Grid => Ok(grid(n)),
+            Self::Plane => plane(n),
+            Self::Star => Ok(star(n)),
+        }
+    }
+}
+
+impl fmt::Display for Quorum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Grid => "grid",
+            Self::Plane => "plane",
+            Self::Star => "star",
+        })
+    }
+}
+
+impl FromStr for Quorum {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "grid" => Ok(Self::Grid),
+            "plane" => Ok(Self::Plane),
+            "star" => Ok(Self::Star),
+            other => Err(format!("unknown quorum \"{other}\"; there are grid, plane and star")),
+        }
+    }
+}
 
 /// A node's row and column in a square grid, for any n: about 2√n − 1 nodes each.
 ///

@@ -1,17 +1,17 @@
 //! What an algorithm is told when a system is set up.
 
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
 use core::{fmt, ops::Range, time::Duration};
 
-use crate::{NodeId, NodeSet, tree::Tree};
+use crate::{NodeId, quorum::Quorum, tree::Tree};
 
 /// The system that an algorithm is to run on. Each takes what concerns it: a tree, quorums, a time to wait.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// A tree over all nodes, whose root has the token at first. Its size is the size of the system.
     pub tree: Tree,
-    /// For each node, the nodes whose leave it needs. Any two quorums have a node in common.
-    pub quorums: Vec<NodeSet>,
+    /// Whose leave a node needs.
+    pub quorum: Quorum,
     /// How long a node that was turned away waits before it asks again.
     pub retry: Range<Duration>,
 }

@@ -71,13 +71,35 @@ pub enum Verdict {
     Violated(Counterexample),
 }
 
-/// The worst case over all interleavings; `None` where there is no bound.
+/// The worst case over all interleavings.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Worst {
-    /// Messages sent in a run until all are served, divided by the entries. Known for a bounded workload only.
-    pub messages_per_entry: Option<f64>,
+    /// Messages sent in a run until all are served, divided by the entries. Not known for requests for ever.
+    pub messages_per_entry: Bound<f64>,
     /// How often others who asked later entered before the same request.
-    pub bypasses: Option<u64>,
+    pub bypasses: Bound<u64>,
+}
+
+/// How large something can become.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Bound<T> {
+    /// This large, and no larger.
+    AtMost(T),
+    /// As large as one likes.
+    Unbounded,
+    /// That was not found out.
+    Unknown,
+}
+
+impl<T: Serialize> Serialize for Bound<T> {
+    /// A number, `"unbounded"`, or nothing.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::AtMost(most) => most.serialize(serializer),
+            Self::Unbounded => serializer.serialize_str("unbounded"),
+            Self::Unknown => serializer.serialize_none(),
+        }
+    }
 }
 
 /// A law that does not hold.
@@ -172,7 +194,7 @@ pub fn check<A: Mutex>(
         transitions: explored.transitions,
         depth: explored.depth,
         bytes_per_state: visited.bytes() as f64 / visited.len() as f64,
-        verdict: Verdict::Holds(Worst { messages_per_entry: None, bypasses: None }),
+        verdict: Verdict::Holds(Worst { messages_per_entry: Bound::Unknown, bypasses: Bound::Unknown }),
         elapsed,
     };
     if let Some((breach, run)) = explored.breach {

@@ -135,21 +135,21 @@ impl Config {
 }
 
 /// A run that went wrong.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{what} (run {run}, at time {time})")]
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[error("{what} (run {run}, at time {time:.6})")]
 pub struct Failure {
     /// What happened.
     pub what: String,
     /// In which run.
     pub run: u64,
     /// When, in virtual time.
-    pub time: String,
+    pub time: f64,
     /// Whether a law was broken. Otherwise the run is merely stuck.
-    pub unsafe_: bool,
+    pub law_broken: bool,
 }
 
 /// Why there is no report.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum CannotReport {
     /// The configuration has a mistake.
     #[error(transparent)]
@@ -200,7 +200,7 @@ fn one<A: Mutex, W: Watch<A>>(
     let elapsed = stopwatch() - started;
     match done {
         Ok(Ok(())) => Ok(engine.measured(elapsed)),
-        Ok(Err(stopped)) => Err(engine.failure(run, stopped.what, stopped.unsafe_).into()),
+        Ok(Err(stopped)) => Err(engine.failure(run, stopped.what, stopped.law_broken).into()),
         Err(panic) => Err(engine.failure(run, format!("an assertion failed: {panic}"), true).into()),
     }
 }

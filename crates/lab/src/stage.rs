@@ -1,6 +1,7 @@
 //! A system in the hands of a director: it does what it is told, one step at a time, and says what came of it.
 //!
-//! The transcripts under `transcripts/` are played on a stage, and the checker tells its counterexamples on one.
+//! The transcripts under `transcripts/` are played on a stage. The checker tells its counterexamples in the same words, so that
+//! one can be played.
 
 use std::{collections::BTreeSet, fmt};
 

@@ -3,12 +3,13 @@
 use std::{fmt, ops::Range, str::FromStr, time::Duration};
 
 use serde::Serialize;
-use vez_algorithms::{NodeId, NodeSet, Setup, SetupError, quorum, tree::Tree};
+pub use vez_algorithms::quorum::Quorum;
+use vez_algorithms::{NodeId, Setup, SetupError, tree::Tree};
 
 use crate::random::{Purpose, Stream};
 
 /// More nodes than this are surely a slip of the keyboard.
-pub const MAX_NODES: usize = 1_000_000;
+pub const MAX_NODES: usize = 200_000;
 
 /// A system: how many nodes, and how they are arranged.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,7 +47,7 @@ impl System {
             Topology::Hypercube => Tree::hypercube(n),
             Topology::Grid => Tree::grid(n),
         };
-        Ok(Setup { tree, quorums: self.quorum.sets(n)?, retry: self.retry.clone() })
+        Ok(Setup { tree, quorum: self.quorum, retry: self.retry.clone() })
     }
 }
 
@@ -105,50 +106,6 @@ impl FromStr for Topology {
                     )
                 })
             }
-        }
-    }
-}
-
-/// How quorums are made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Quorum {
-    /// A row and a column of a square grid.
-    Grid,
-    /// A line of a finite projective plane.
-    Plane,
-    /// Node 0 and oneself.
-    Star,
-}
-
-impl Quorum {
-    fn sets(self, n: usize) -> Result<Vec<NodeSet>, SetupError> {
-        match self {
-            Self::Grid => Ok(quorum::grid(n)),
-            Self::Plane => quorum::plane(n),
-            Self::Star => Ok(quorum::star(n)),
-        }
-    }
-}
-
-impl fmt::Display for Quorum {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Grid => "grid",
-            Self::Plane => "plane",
-            Self::Star => "star",
-        })
-    }
-}
-
-impl FromStr for Quorum {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "grid" => Ok(Self::Grid),
-            "plane" => Ok(Self::Plane),
-            "star" => Ok(Self::Star),
-            other => Err(format!("unknown quorum \"{other}\"; there are grid, plane and star")),
         }
     }
 }

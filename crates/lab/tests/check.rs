@@ -11,7 +11,7 @@ use vez_algorithms::{
     catalog::{self, Job},
     mutex::{self, Mutex},
 };
-use vez_lab::check::{Breach, Report, Verdict, Workload};
+use vez_lab::check::{Bound, Breach, Report, Verdict, Workload};
 
 /// The algorithms whose states remain few however long they run.
 const UNBOUNDED: [&str; 9] = [
@@ -44,8 +44,16 @@ impl Job for Explore {
         };
         let verdict = match &report.verdict {
             Verdict::Holds(worst) => {
-                let messages = worst.messages_per_entry.map_or("—".to_owned(), |most| format!("{most:.3}"));
-                let bypasses = worst.bypasses.map_or("—".to_owned(), |most| most.to_string());
+                let messages = match worst.messages_per_entry {
+                    Bound::AtMost(most) => format!("{most:.3}"),
+                    Bound::Unbounded => "∞".to_owned(),
+                    Bound::Unknown => "?".to_owned(),
+                };
+                let bypasses = match worst.bypasses {
+                    Bound::AtMost(most) => most.to_string(),
+                    Bound::Unbounded => "∞".to_owned(),
+                    Bound::Unknown => "?".to_owned(),
+                };
                 format!("holds, at worst {messages} messages an entry, {bypasses} bypasses")
             }
             Verdict::Violated(counterexample) => {

@@ -128,7 +128,7 @@ fn a_dead_coordinator_leaves_the_rest_stuck() {
     let faults = Faults::new(vec![(5.0, Fault::Crash(NodeId(0)))]);
     let config = Config { faults, ..config(5, Arrivals::Closed { rate: 1.0 }) };
     let failure = fails::<Central>(&config);
-    assert!(!failure.unsafe_, "{failure}");
+    assert!(!failure.law_broken, "{failure}");
     assert!(failure.what.ends_with("n1, n2, n3, n4 wait and nothing lets them in"), "{failure}");
 }
 
@@ -137,11 +137,11 @@ fn lost_and_doubled_messages_and_partitions_are_noticed() {
     let config = config(5, Arrivals::Closed { rate: 1.0 });
     let with = |fault| Config { faults: Faults::new(vec![(0.0, fault)]), ..config.clone() };
     let stuck = fails::<RicartAgrawala>(&with(Fault::Loss(0.1)));
-    assert!(!stuck.unsafe_, "{stuck}");
+    assert!(!stuck.law_broken, "{stuck}");
     let stuck = fails::<RicartAgrawala>(&with(Fault::Partition(vec![vec![NodeId(0), NodeId(1)]])));
-    assert!(!stuck.unsafe_, "{stuck}");
-    let unsafe_ = fails::<RicartAgrawala>(&with(Fault::Duplicate(0.5)));
-    assert!(unsafe_.unsafe_ && unsafe_.what.contains("a Reply that nobody waits for"), "{unsafe_}");
+    assert!(!stuck.law_broken, "{stuck}");
+    let broken = fails::<RicartAgrawala>(&with(Fault::Duplicate(0.5)));
+    assert!(broken.law_broken && broken.what.contains("a Reply that nobody waits for"), "{broken}");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_node_that_forgets_brings_a_second_token() {
     let script: Script = "0.5 n1\n2.0 n2\n2.0 n0\n".parse().expect("a good script");
     let config = Config { faults, hold: 2.0, runs: 0..1, ..config(3, Arrivals::Scripted(script)) };
     let failure = fails::<Nxr>(&config);
-    assert!(failure.unsafe_, "{failure}");
+    assert!(failure.law_broken, "{failure}");
     assert!(failure.what.ends_with("are inside together"), "{failure}");
 }
 

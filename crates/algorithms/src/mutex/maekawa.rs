@@ -84,7 +84,7 @@ impl Algorithm for Maekawa {
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let node = |quorum| Self { quorum, clock: 0, phase: Phase::Idle, member: Member::default() };
-        Ok(setup.quorums.iter().cloned().map(node).collect())
+        Ok(setup.quorum.sets(setup.nodes())?.into_iter().map(node).collect())
     }
 }
 

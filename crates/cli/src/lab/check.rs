@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use serde_json::json;
 use vez_algorithms::{Order, catalog::Job, mutex::Mutex};
-use vez_lab::check::{Config, Report, Verdict, Workload, check};
+use vez_lab::check::{Bound, Config, Report, Verdict, Workload, check};
 
 use super::{system::SystemArgs, with};
 use crate::output::{print, progress, stopwatch, thousands};
@@ -145,13 +145,16 @@ fn describe(algorithm: &str, nodes: usize, config: &Config, report: &Report) -> 
     match &report.verdict {
         Verdict::Holds(worst) => {
             text += "holds: at most one inside, the algorithm's own lemmas, no deadlock, no starvation\n";
-            let messages = match (worst.messages_per_entry, config.workload) {
-                (Some(messages), _) => format!("{messages:.4} messages an entry"),
-                (None, Workload::Requests(_)) => "any number of messages an entry".to_owned(),
-                (None, Workload::Unbounded) => "messages an entry not known for requests for ever".to_owned(),
+            let messages = match worst.messages_per_entry {
+                Bound::AtMost(messages) => format!("{messages:.4} messages an entry"),
+                Bound::Unbounded => "any number of messages an entry".to_owned(),
+                Bound::Unknown => "messages an entry not computed".to_owned(),
             };
-            let bypasses =
-                worst.bypasses.map_or("any number of bypasses".to_owned(), |most| format!("{most} bypasses"));
+            let bypasses = match worst.bypasses {
+                Bound::AtMost(bypasses) => format!("{bypasses} bypasses"),
+                Bound::Unbounded => "any number of bypasses".to_owned(),
+                Bound::Unknown => "bypasses not computed".to_owned(),
+            };
             text += &format!("worst case: {messages}, {bypasses}\n");
         }
         Verdict::Violated(counterexample) => {

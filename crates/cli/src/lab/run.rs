@@ -158,13 +158,12 @@ fn explain<A: Mutex>(config: &Config, failure: &Failure, json: bool) -> Result<(
     let replay = replay_command(failure.run, std::env::args());
     if json {
         let object = json!({
-            "algorithm": A::NAME, "nodes": config.system.nodes, "violations": u8::from(failure.unsafe_),
+            "algorithm": A::NAME, "nodes": config.system.nodes, "violations": u8::from(failure.law_broken),
             "failure": failure.to_string(), "run": failure.run, "replay": replay,
         });
         return print(&format!("{object:#}\n"));
     }
-    let time: f64 = failure.time.parse().unwrap_or(0.0);
-    let mut tail = Tail { from: time - 20.0 * config.delay, lines: std::collections::VecDeque::new() };
+    let mut tail = Tail { from: failure.time - 20.0 * config.delay, lines: std::collections::VecDeque::new() };
     // It fails as before: that is what it is run for.
     let _ = sim::watch::<A>(config, failure.run, &mut tail);
     eprintln!("the last events of the run:");

@@ -3,7 +3,7 @@
 use vez_algorithms::NodeId;
 
 use super::{
-    Workload, Worst,
+    Bound, Workload, Worst,
     graph::{Graph, components},
 };
 
@@ -12,23 +12,39 @@ pub(super) fn case(graph: &Graph, nodes: usize, workload: Workload) -> Worst {
         // Every run ends with the same number of entries: the longest, counted in messages, is the worst.
         Workload::Requests(requests) => {
             let ways = |state: u32| graph.ways(state).iter().map(|way| (way.to, u64::from(way.messages)));
-            longest(graph.states(), std::iter::once(0), ways)
-                .map(|messages| messages as f64 / (nodes as f64 * f64::from(requests)))
+            match longest(graph.states(), std::iter::once(0), ways) {
+                Bound::AtMost(messages) => Bound::AtMost(messages as f64 / (nodes as f64 * f64::from(requests))),
+                Bound::Unbounded => Bound::Unbounded,
+                Bound::Unknown => Bound::Unknown,
+            }
         }
-        Workload::Unbounded => None,
+        Workload::Unbounded => Bound::Unknown,
     };
-    let each = NodeId::all(nodes).map(|node| bypasses(graph, nodes, node));
-    let bypasses = each.collect::<Option<Vec<u64>>>().map(|each| each.into_iter().max().unwrap_or(0));
-    Worst { messages_per_entry, bypasses }
+    let mut most = Bound::AtMost(0);
+    for node in NodeId::all(nodes) {
+        most = match (most, bypasses(graph, nodes, node)) {
+            (Bound::AtMost(one), Bound::AtMost(other)) => Bound::AtMost(one.max(other)),
+            (Bound::Unbounded, _) | (_, Bound::Unbounded) => Bound::Unbounded,
+            (Bound::Unknown, _) | (_, Bound::Unknown) => Bound::Unknown,
+        };
+    }
+    Worst { messages_per_entry, bypasses: most }
 }
 
-/// How often others that asked after `victim` may enter before it does; `None` if there is no bound.
+/// Each point takes four bytes; more than this are not looked at.
+const MAX_POINTS: u64 = 1 << 30;
+
+/// How often others that asked after `victim` may enter before it does.
 ///
 /// A point is a state in which the victim waits, together with the set of the others whose request is later than the
 /// victim's.
-fn bypasses(graph: &Graph, nodes: usize, victim: NodeId) -> Option<u64> {
+fn bypasses(graph: &Graph, nodes: usize, victim: NodeId) -> Bound<u64> {
     let sets = 1_u64 << nodes;
-    let size = u32::try_from(u64::from(graph.states()) * sets).ok()?;
+    let size = u64::from(graph.states()) * sets;
+    if size > MAX_POINTS {
+        return Bound::Unknown;
+    }
+    let size = size as u32;
     let point = |state: u32, later: u64| (u64::from(state) * sets + later) as u32;
     let starts = (0..graph.states()).flat_map(|state| {
         let asks = graph.ways(state).iter().filter(|way| way.event.asks() && way.actor == victim.0 as u8);
@@ -47,9 +63,9 @@ fn bypasses(graph: &Graph, nodes: usize, victim: NodeId) -> Option<u64> {
     longest(size, starts, ways)
 }
 
-/// The weight of the heaviest path from any of the starts, given the ways out of each of `size` points and their weights;
-/// `None` if a cycle makes paths of any weight.
-fn longest<I>(size: u32, starts: impl Iterator<Item = u32>, ways: impl Fn(u32) -> I) -> Option<u64>
+/// The weight of the heaviest path from any of the starts, given the ways out of each of `size` points and their weights. A
+/// cycle may make paths of any weight.
+fn longest<I>(size: u32, starts: impl Iterator<Item = u32>, ways: impl Fn(u32) -> I) -> Bound<u64>
 where
     I: Iterator<Item = (u32, u64)>,
 {
@@ -94,24 +110,24 @@ where
         component.iter().for_each(|&node| heaviest[node as usize] = best);
         components_found += 1;
     });
-    bounded.then(|| heaviest.into_iter().max().unwrap_or(0))
+    if bounded { Bound::AtMost(heaviest.into_iter().max().unwrap_or(0)) } else { Bound::Unbounded }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn heaviest(ways: &[&[(u32, u64)]]) -> Option<u64> {
+    fn heaviest(ways: &[&[(u32, u64)]]) -> Bound<u64> {
         longest(ways.len() as u32, std::iter::once(0), |at| ways[at as usize].iter().copied())
     }
 
     #[test]
     fn the_heaviest_path() {
-        assert_eq!(heaviest(&[&[(1, 1), (2, 5)], &[(3, 10)], &[(3, 1)], &[]]), Some(11));
+        assert_eq!(heaviest(&[&[(1, 1), (2, 5)], &[(3, 10)], &[(3, 1)], &[]]), Bound::AtMost(11));
         // A cycle without weight is harmless, wherever it is left.
-        assert_eq!(heaviest(&[&[(1, 0)], &[(0, 0), (2, 3)], &[]]), Some(3));
+        assert_eq!(heaviest(&[&[(1, 0)], &[(0, 0), (2, 3)], &[]]), Bound::AtMost(3));
         // A cycle with weight is not, unless it cannot be reached.
-        assert_eq!(heaviest(&[&[(1, 0)], &[(0, 1)]]), None);
-        assert_eq!(heaviest(&[&[], &[(1, 1)]]), Some(0));
+        assert_eq!(heaviest(&[&[(1, 0)], &[(0, 1)]]), Bound::Unbounded);
+        assert_eq!(heaviest(&[&[], &[(1, 1)]]), Bound::AtMost(0));
     }
 }

@@ -48,12 +48,12 @@ pub enum Event<'a, P: Mutex> {
 /// Why a run stopped before its end.
 pub(super) struct Stopped {
     pub(super) what: String,
-    pub(super) unsafe_: bool,
+    pub(super) law_broken: bool,
 }
 
 impl Stopped {
-    fn unsafe_(what: String) -> Self {
-        Self { what, unsafe_: true }
+    fn law_broken(what: String) -> Self {
+        Self { what, law_broken: true }
     }
 }
 
@@ -231,12 +231,12 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
     fn enter(&mut self, node: NodeId) -> Result<(), Stopped> {
         let client = &mut self.clients[node.index()];
         if client.phase != Phase::Waiting {
-            return Err(Stopped::unsafe_(format!("{node} enters without having asked")));
+            return Err(Stopped::law_broken(format!("{node} enters without having asked")));
         }
         client.phase.arrive();
         self.inside.push(node);
         mutex::law(&self.inside)
-            .map_err(|(one, other)| Stopped::unsafe_(format!("{one} and {other} are inside together")))?;
+            .map_err(|(one, other)| Stopped::law_broken(format!("{one} and {other} are inside together")))?;
         self.metrics.entered(node, client, self.now);
         self.fruitless = 0;
         let life = client.life;
@@ -287,7 +287,7 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
                     self.timers[node.index()].remove(&timer);
                 }
                 Effect::Output(Output::Entered) => self.enter(node)?,
-                Effect::Violation(what) => return Err(Stopped::unsafe_(format!("{node} objects: {what}"))),
+                Effect::Violation(what) => return Err(Stopped::law_broken(format!("{node} objects: {what}"))),
             }
         }
         self.effects = effects;
@@ -365,11 +365,11 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
         } else {
             format!("stuck after {entries} entries: {shown}{more} wait and nothing lets them in")
         };
-        Stopped { what, unsafe_: false }
+        Stopped { what, law_broken: false }
     }
 
-    pub(super) fn failure(&self, run: u64, what: String, unsafe_: bool) -> Failure {
-        Failure { what, run, time: format!("{:.6}", self.now), unsafe_ }
+    pub(super) fn failure(&self, run: u64, what: String, law_broken: bool) -> Failure {
+        Failure { what, run, time: self.now, law_broken }
     }
 
     pub(super) fn measured(self, elapsed: Duration) -> Measured {

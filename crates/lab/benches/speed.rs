@@ -8,9 +8,13 @@ mod plain;
 #[path = "../tests/systems/mod.rs"]
 mod systems;
 
-use std::{hint::black_box, time::Duration};
+use std::{cmp::Reverse, collections::BinaryHeap, hint::black_box, time::Duration};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{Rng, SeedableRng},
+};
 use stateright::{Checker, Model};
 use vez_algorithms::{
     Order,
@@ -38,7 +42,29 @@ fn simulator(c: &mut Criterion) {
             b.iter(|| black_box(load::measure::<Nxr>(&config)));
         });
     }
+    for entries in [31, 1000] {
+        group.throughput(Throughput::Elements(BARE_EVENTS));
+        group.bench_function(format!("an agenda of {entries} and random numbers alone"), |b| {
+            b.iter(|| black_box(bare_loop(entries)));
+        });
+    }
     group.finish();
+}
+
+const BARE_EVENTS: u64 = 200_000;
+
+/// What no simulation can do without: take what is due next, draw a random number, put something on the agenda.
+fn bare_loop(entries: u64) -> u64 {
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    let mut agenda: BinaryHeap<Reverse<(u64, u64)>> =
+        (0..entries).map(|sequence| Reverse((random.next_u64() >> 8, sequence))).collect();
+    let mut now = 0;
+    for sequence in entries..entries + BARE_EVENTS {
+        let Some(Reverse((time, _))) = agenda.pop() else { break };
+        now = time;
+        agenda.push(Reverse((now + (random.next_u64() >> 8), sequence)));
+    }
+    now
 }
 
 /// States a second: the exploration with laws and deadlock, without the later passes, which `stateright` does not have.

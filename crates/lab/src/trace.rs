@@ -27,6 +27,9 @@ struct Line<'a, P: Mutex> {
     /// From and to, in units of time.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<[f64; 2]>,
+    /// What a node objects to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    what: Option<&'static str>,
     /// What an input left the node in.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'a P>,
@@ -48,7 +51,8 @@ impl<'w, W: Write> Trace<'w, W> {
         let header = json!({
             "time": 0.0, "node": Value::Null, "kind": "system", "format": "vez-trace-1",
             "algorithm": P::NAME, "nodes": system.nodes, "topology": system.topology,
-            "quorum": system.quorum.to_string(), "network": config.order, "seed": config.seed, "run": run,
+            "quorum": system.quorum.to_string(), "network": config.order, "delay": config.delay,
+            "delay_law": config.delay_law.to_string(), "hold": config.hold, "seed": config.seed, "run": run,
         });
         writeln!(to, "{header}")?;
         Ok(Self { to, result: Ok(()) })
@@ -74,7 +78,8 @@ impl<P: Mutex, W: Write> Watch<P> for &mut Trace<'_, W> {
 }
 
 fn line<'a, P: Mutex>(time: f64, node: NodeId, event: &'a Event<'_, P>) -> Line<'a, P> {
-    let line = |kind| Line { time, node, kind, peer: None, message: None, timer: None, after: None, state: None };
+    let line =
+        |kind| Line { time, node, kind, peer: None, message: None, timer: None, after: None, what: None, state: None };
     match event {
         Event::Input(input, state) => {
             let line = match input {
@@ -96,7 +101,7 @@ fn line<'a, P: Mutex>(time: f64, node: NodeId, event: &'a Event<'_, P>) -> Line<
         }
         Event::Effect(Effect::CancelTimer(timer)) => Line { timer: Some(timer), ..line("cancel") },
         Event::Effect(Effect::Output(Output::Entered)) => line("enter"),
-        Event::Effect(Effect::Violation(_)) => line("object"),
+        Event::Effect(Effect::Violation(what)) => Line { what: Some(what), ..line("object") },
         Event::Lost(to, message) => Line { peer: Some(*to), message: Some(message), ..line("lose") },
         Event::Doubled(to, message) => Line { peer: Some(*to), message: Some(message), ..line("double") },
         Event::Crashed => line("crash"),

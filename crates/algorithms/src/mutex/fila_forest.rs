@@ -1,4 +1,4 @@
-//! Fila-forest: the token carries its queue, and requests find it by path reversal. Ours.
+//! Fila-forest: the token carries its queue, and requests find it by path reversal [CARVALHO].
 //! Steps: docs/algorithms/fila-forest.md.
 //!
 //! Like `fila`, but without a home: a request follows the fathers to the first node that waits or has the token, and makes
@@ -42,7 +42,7 @@ pub struct FilaForest {
 impl Algorithm for FilaForest {
     const NAME: &'static str = "fila-forest";
     const COST: &'static str = "H(n−1) at low load, 2 saturated";
-    const PAPER: &'static str = "ours";
+    const PAPER: &'static str = "CARVALHO";
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let node = |me| Self {

@@ -6,8 +6,8 @@
 //!
 //!   n3 → n1  Request(n3)        n1 → n0  Request(n3)        n0 → n3  Token(none)   or, lent,  Token(n0)
 //!
-//! Cost: H(n−1) messages an entry with one request at a time, about 2 when all compete. Assumes: no loss, no crash; FIFO
-//! not needed.
+//! Cost: H(n−1) messages an entry with one request at a time, 2 to 3 when all compete, depending on the tree. Assumes: no
+//! loss, no crash; FIFO not needed.
 //! Departures, each an error of the printed code: a NIL that comes with the token is not put in line; whoever hands the
 //! token over no longer has it in either branch; only the branch that does not want it back stops demanding it.
 //! `tokenDemanded` is no variable: by Lemma 1 it says that the line is not empty. One request a node at a time.

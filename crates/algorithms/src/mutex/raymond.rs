@@ -6,7 +6,7 @@
 //!
 //!   n2 → n1  Request        n1 → n0  Request        n0 → n1  Privilege        n1 → n2  Privilege
 //!
-//! Cost: about twice the distance to the privilege, O(log n) on a balanced tree; about 4 when all compete.
+//! Cost: twice the distance to the privilege, O(log n) on a balanced tree; at most about 4 when all compete.
 //! Assumes: no loss, no crash; FIFO not needed.
 //! Departures: none in `raymond`. In `raymond-piggyback` a node that gives the privilege away and wants it back says so
 //! in the Privilege itself, where the paper sends a Request behind it.
@@ -32,7 +32,7 @@ pub enum Message {
 
 /// One node of Raymond's algorithm; whether a request rides on the privilege is part of the type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
-pub struct Tree<const PIGGYBACK: bool> {
+pub struct Raymond<const PIGGYBACK: bool = false> {
     me: NodeId,
     /// HOLDER: ourselves, or the neighbour towards the privilege.
     holder: NodeId,
@@ -44,13 +44,10 @@ pub struct Tree<const PIGGYBACK: bool> {
     asked: bool,
 }
 
-/// As the paper prints it.
-pub type Raymond = Tree<false>;
-
 /// With the request riding on the privilege.
-pub type RaymondPiggyback = Tree<true>;
+pub type RaymondPiggyback = Raymond<true>;
 
-impl<const PIGGYBACK: bool> Algorithm for Tree<PIGGYBACK> {
+impl<const PIGGYBACK: bool> Algorithm for Raymond<PIGGYBACK> {
     const NAME: &'static str = if PIGGYBACK { "raymond-piggyback" } else { "raymond" };
     const COST: &'static str = "O(log n): twice the distance to the token";
     const PAPER: &'static str = "R89";
@@ -62,7 +59,7 @@ impl<const PIGGYBACK: bool> Algorithm for Tree<PIGGYBACK> {
     }
 }
 
-impl<const PIGGYBACK: bool> Protocol for Tree<PIGGYBACK> {
+impl<const PIGGYBACK: bool> Protocol for Raymond<PIGGYBACK> {
     const MODEL: Model = Model::RELIABLE;
     type Message = Message;
     type Timer = Never;
@@ -102,7 +99,7 @@ impl<const PIGGYBACK: bool> Protocol for Tree<PIGGYBACK> {
     }
 }
 
-impl<const PIGGYBACK: bool> Tree<PIGGYBACK> {
+impl<const PIGGYBACK: bool> Raymond<PIGGYBACK> {
     /// R89:5 The privilege is here and not in use: the first in line gets it.
     fn assign_privilege(&mut self, cx: &mut Context<'_, Self>) {
         if self.holder != self.me || self.phase == Phase::Inside {

@@ -44,7 +44,7 @@ enum Phase {
 
 /// One node of the Ricart–Agrawala algorithm; whether the clock counts every event is part of the type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
-pub struct Claims<const EVERY_EVENT: bool> {
+pub struct RicartAgrawala<const EVERY_EVENT: bool = false> {
     me: NodeId,
     nodes: usize,
     /// The latest time seen in a claim; with `EVERY_EVENT`, logicalClock.
@@ -54,13 +54,10 @@ pub struct Claims<const EVERY_EVENT: bool> {
     deferred: NodeSet,
 }
 
-/// As the paper has it.
-pub type RicartAgrawala = Claims<false>;
-
 /// With Lamport's clock in every message.
-pub type RicartAgrawalaClock = Claims<true>;
+pub type RicartAgrawalaClock = RicartAgrawala<true>;
 
-impl<const EVERY_EVENT: bool> Algorithm for Claims<EVERY_EVENT> {
+impl<const EVERY_EVENT: bool> Algorithm for RicartAgrawala<EVERY_EVENT> {
     const NAME: &'static str = if EVERY_EVENT { "ricart-agrawala-clock" } else { "ricart-agrawala" };
     const COST: &'static str = "2(n−1)";
     const PAPER: &'static str = if EVERY_EVENT { "SRS21" } else { "RA81" };
@@ -72,7 +69,7 @@ impl<const EVERY_EVENT: bool> Algorithm for Claims<EVERY_EVENT> {
     }
 }
 
-impl<const EVERY_EVENT: bool> Protocol for Claims<EVERY_EVENT> {
+impl<const EVERY_EVENT: bool> Protocol for RicartAgrawala<EVERY_EVENT> {
     const MODEL: Model = Model::RELIABLE;
     const CANONICAL: Option<Canonical<Self>> = Some(shift_clocks);
     type Message = Message;
@@ -128,7 +125,7 @@ impl<const EVERY_EVENT: bool> Protocol for Claims<EVERY_EVENT> {
     }
 }
 
-impl<const EVERY_EVENT: bool> Claims<EVERY_EVENT> {
+impl<const EVERY_EVENT: bool> RicartAgrawala<EVERY_EVENT> {
     /// RA81:2 A later claim of ours will come after all we have heard of. SRS21:2 A receipt is an event, too.
     fn heard(&mut self, theirs: Clock) {
         self.clock = self.clock.max(theirs) + Clock::from(EVERY_EVENT);
@@ -168,12 +165,12 @@ impl<const EVERY_EVENT: bool> Claims<EVERY_EVENT> {
 }
 
 /// Only differences between clocks matter: move the smallest to zero.
-fn shift_clocks<const EVERY_EVENT: bool>(nodes: &mut [Claims<EVERY_EVENT>], messages: &mut [Message]) {
+fn shift_clocks<const EVERY_EVENT: bool>(nodes: &mut [RicartAgrawala<EVERY_EVENT>], messages: &mut [Message]) {
     let of_message = |message: &Message| match message {
         Message::Request(clock) | Message::ReplyAt(clock) => Some(*clock),
         Message::Reply => None,
     };
-    let of_node = |node: &Claims<EVERY_EVENT>| match node.phase {
+    let of_node = |node: &RicartAgrawala<EVERY_EVENT>| match node.phase {
         Phase::Waiting { clock, .. } => clock, // never later than the node's own clock
         Phase::Idle | Phase::Inside => node.clock,
     };

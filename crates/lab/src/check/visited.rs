@@ -23,7 +23,7 @@ const FULL: (usize, usize) = (5, 6);
 impl Visited {
     pub(super) fn new(exact: bool) -> Self {
         let states = exact.then(Vec::new);
-        Self { index: vec![EMPTY; 1 << 10], fingerprints: Vec::new(), parents: Vec::new(), states }
+        Self { index: vec![EMPTY; 16], fingerprints: Vec::new(), parents: Vec::new(), states }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -103,7 +103,7 @@ fn slot(fingerprint: u64, size: usize) -> usize {
 /// Grows by a sixteenth where `Vec` would double: memory is what limits the checker.
 fn push<T>(list: &mut Vec<T>, item: T) {
     if list.len() == list.capacity() {
-        list.reserve_exact(1024 + list.len() / 16);
+        list.reserve_exact(16 + list.len() / 16);
     }
     list.push(item);
 }

@@ -4,14 +4,14 @@ mod load;
 
 use load::{config, measure, scripted};
 use vez_algorithms::{
-    NodeId,
+    Input, NodeId,
     mutex::{
         Central, Fila, FilaForest, Lamport, Mutex, NaimiTrehel, Nxr, Raymond, RicartAgrawala, RicartAgrawalaClock,
         SuzukiKasami, TokenRing,
     },
 };
 use vez_lab::{
-    sim::{Arrivals, Config},
+    sim::{self, Arrivals, Config, Event, Watch},
     stats::Interval,
 };
 
@@ -108,6 +108,32 @@ fn saturated_the_queue_on_the_token_costs_two_messages_and_one_hop() {
         }
         let ring = measure::<TokenRing>(&config);
         assert_eq!(ring.messages_per_entry.mean, 1.0, "all want in, so no hop is for nothing");
+    }
+}
+
+/// How many messages arrive at node 0, and how many in all.
+#[derive(Default)]
+struct Receipts {
+    home: u32,
+    all: u32,
+}
+
+impl<A: Mutex> Watch<A> for &mut Receipts {
+    fn see(&mut self, _: f64, node: NodeId, event: Event<'_, A>) {
+        if let Event::Input(Input::Message { .. }, _) = event {
+            self.all += 1;
+            self.home += u32::from(node == NodeId(0));
+        }
+    }
+}
+
+#[test]
+fn the_home_of_fila_receives_a_third_of_the_messages_and_half_when_saturated() {
+    for (arrivals, share) in [(SELDOM, 1.0 / 3.0), (Arrivals::Saturated, 0.5)] {
+        let mut receipts = Receipts::default();
+        sim::watch::<Fila>(&config(31, arrivals), 0, &mut receipts).expect("nothing goes wrong");
+        let found = f64::from(receipts.home) / f64::from(receipts.all);
+        assert!((found - share).abs() < 0.02, "{found} of the messages go to the home");
     }
 }
 

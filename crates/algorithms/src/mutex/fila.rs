@@ -94,12 +94,16 @@ impl Protocol for Fila {
     fn on_message(&mut self, _from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match message {
             Message::Request(asker) => self.on_request(asker, cx),
-            Message::Token(queue) if self.phase == Phase::Waiting && self.token.is_none() => {
-                assert!(self.me != self.home || queue.is_empty(), "whoever asks after the home stands in its own list");
+            Message::Token(_) if self.phase != Phase::Waiting || self.token.is_some() => {
+                cx.violation("a Token that nobody waits for");
+            }
+            Message::Token(queue) if self.me == self.home && !queue.is_empty() => {
+                cx.violation("whoever asks after the home stands in the home's own list");
+            }
+            Message::Token(queue) => {
                 self.token = Some(queue);
                 self.phase.enter(cx); // FILA:8
             }
-            Message::Token(_) => cx.violation("a Token that nobody waits for"),
         }
     }
 
@@ -110,10 +114,10 @@ impl Protocol for Fila {
 
 impl Fila {
     fn on_request(&mut self, asker: NodeId, cx: &mut Context<'_, Self>) {
-        if self.phase != Phase::Idle {
-            // FILA:6 A home that waits or is inside keeps all requests to itself; anybody else is last in line once.
-            assert!(self.me == self.home || self.waiting.is_empty(), "two nodes behind the last in line");
-            self.waiting.push_back(asker);
+        if self.phase != Phase::Idle && self.me != self.home && !self.waiting.is_empty() {
+            cx.violation("two nodes behind the last in line");
+        } else if self.phase != Phase::Idle {
+            self.waiting.push_back(asker); // FILA:6 a home that waits or is inside keeps all requests to itself
         } else if self.token.is_some() {
             self.last = asker; // FILA:5
             self.give_up(asker, cx);

@@ -82,8 +82,9 @@ impl Protocol for NaimiTrehel {
                     cx.send(self.father, Message::Request(asker)); // NTA96:3 to the old father
                 } else if self.phase == Phase::Idle {
                     cx.send(asker, Message::Token); // NTA96:4
+                } else if self.next.is_some() {
+                    return cx.violation("two nodes behind the last in line");
                 } else {
-                    assert_eq!(self.next, None, "the last in line has nobody behind it");
                     self.next = Some(asker); // NTA96:4
                 }
                 self.father = asker;

@@ -108,6 +108,9 @@ impl Protocol for SuzukiKasami {
                     self.send_token_to_next(cx);
                 }
             }
+            Message::Token(token) if token.served.len() != self.requested.len() => {
+                cx.violation("a Token of a system of another size");
+            }
             Message::Token(token) if self.phase == Phase::Waiting && self.token.is_none() => {
                 self.token = Some(token);
                 self.phase.enter(cx); // SK85:3

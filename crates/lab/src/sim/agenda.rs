@@ -62,6 +62,11 @@ impl<P: Mutex> Agenda<P> {
         self.entries.push(Entry { time, sequence: self.sequence, due });
     }
 
+    /// How much is due.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// A number that no other entry so far has.
     pub(super) fn next_number(&self) -> u64 {
         self.sequence + 1

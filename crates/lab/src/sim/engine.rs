@@ -57,6 +57,13 @@ impl Stopped {
     }
 }
 
+/// After so many events in vain, and a thousand more for each node, somebody who waits will wait for ever.
+const FRUITLESS: u64 = 100_000;
+
+/// More messages than this on their way, and four more for each pair of nodes, are an avalanche: doubled messages can double
+/// again.
+const CROWDED: usize = 100_000;
+
 /// How many entries there are between two reports of progress.
 const PROGRESS_EVERY: u64 = 1000;
 
@@ -165,8 +172,12 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
                 reported = self.metrics.entries();
             }
             self.fruitless += u64::from(self.metrics.somebody_waits());
-            if self.fruitless > 1_000_000 + 1000 * self.nodes.len() as u64 {
+            if self.fruitless > FRUITLESS + 1000 * self.nodes.len() as u64 {
                 return Err(self.stuck());
+            }
+            if self.agenda.len() > CROWDED + 4 * self.nodes.len().pow(2) {
+                let what = format!("messages multiply without end: {} are on their way", self.agenda.len());
+                return Err(Stopped { what, law_broken: false });
             }
         }
         Ok(())

@@ -93,6 +93,7 @@ impl Protocol for Fila {
 
     fn on_message(&mut self, _from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match message {
+            Message::Request(asker) if asker == self.me => cx.violation("our own Request came back"),
             Message::Request(asker) => self.on_request(asker, cx),
             Message::Token(_) if self.phase != Phase::Waiting || self.token.is_some() => {
                 cx.violation("a Token that nobody waits for");

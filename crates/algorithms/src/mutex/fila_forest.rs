@@ -89,6 +89,7 @@ impl Protocol for FilaForest {
 
     fn on_message(&mut self, _from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match message {
+            Message::Request(asker) if asker == self.me => cx.violation("our own Request came back"),
             Message::Request(asker) => {
                 if self.phase != Phase::Idle {
                     self.waiting.push_back(asker); // FOREST:3

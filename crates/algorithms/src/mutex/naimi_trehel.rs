@@ -77,6 +77,7 @@ impl Protocol for NaimiTrehel {
 
     fn on_message(&mut self, _from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match message {
+            Message::Request(asker) if asker == self.me => cx.violation("our own Request came back"),
             Message::Request(asker) => {
                 if self.father != self.me {
                     cx.send(self.father, Message::Request(asker)); // NTA96:3 to the old father

@@ -97,6 +97,7 @@ impl Protocol for Nxr {
 
     fn on_message(&mut self, _from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match message {
+            Message::Request(asker) if asker == self.me => cx.violation("our own Request came back"),
             Message::Request(asker) => {
                 if self.token == Token::Idle {
                     cx.send(asker, Message::Token(None)); // PO05:b1

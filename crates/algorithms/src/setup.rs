@@ -1,6 +1,6 @@
 //! What an algorithm is told when a system is set up.
 
-use alloc::string::String;
+use alloc::{format, string::String};
 use core::{fmt, ops::Range, time::Duration};
 
 use crate::{NodeId, quorum::Quorum, tree::Tree};
@@ -21,6 +21,20 @@ impl Setup {
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.tree.len()
+    }
+
+    /// Refuses more nodes than an algorithm can do with, if each keeps something for every other or writes to all of them.
+    ///
+    /// # Errors
+    /// If there are more than 16,384.
+    pub fn each_knows_all(&self) -> Result<usize, SetupError> {
+        const MOST: usize = 1 << 14;
+        match self.nodes() {
+            n if n > MOST => Err(SetupError(format!(
+                "{n} nodes are too many for an algorithm in which each deals with all others; take at most {MOST}"
+            ))),
+            n => Ok(n),
+        }
     }
 
     /// All nodes.

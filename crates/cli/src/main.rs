@@ -24,7 +24,10 @@ enum Command {
 
 /// Exit codes: 0 held, 1 violated, 2 could not run.
 fn main() -> ExitCode {
-    let Command::Lab(command) = Cli::parse().command;
+    let Command::Lab(command) = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(error) => return output::refuse(&error),
+    };
     match command.run() {
         Ok(code) => code,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,

@@ -2,9 +2,11 @@
 
 use std::{
     io::{self, IsTerminal, Write},
+    process::ExitCode,
     time::Duration,
 };
 
+use clap::error::ErrorKind;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Writes to standard output.
@@ -20,6 +22,22 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
         let io = cause.downcast_ref::<io::Error>();
         io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     })
+}
+
+/// Says in one sentence what is wrong with the command line; help and version are printed as they are.
+pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // If nobody reads the help, nobody misses it.
+        let _ = error.print();
+        return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+    }
+    let text = error.to_string();
+    let sentence: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let sentence = sentence.join(" ");
+    let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
+    let tip = tip.map_or("see --help".to_owned(), str::to_owned);
+    eprintln!("vez: {}; {tip}", sentence.trim_start_matches("error: "));
+    ExitCode::from(2)
 }
 
 /// A bar up to a number, or with 0 a count without an end. Only a terminal sees it.

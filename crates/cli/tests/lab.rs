@@ -137,10 +137,13 @@ fn mistakes_are_named_and_mended() {
     refused("lab run nxr --rate NaN", "vez: rate is NaN; it must be above 0, such as --rate 0.1");
     refused("lab run nxr --delay 0", "vez: delay is 0; it must be above 0, such as --delay 0.1");
     refused("lab run nxr --hold -1", "vez: hold is -1; it must be 0 or above, such as --hold 0.01");
-    refused("lab run nxr --runs 0", "vez: runs is 0; there must be at least one, such as --runs 10");
+    refused(
+        "lab run nxr --runs 0",
+        "vez: runs is 0; there must be at least one, and an end to them, such as --runs 10",
+    );
     refused(
         "lab run nxr --entries 0",
-        "vez: entries is 0; there must be something to measure, such as --entries 100000",
+        "vez: entries is 0; there must be something to measure, and an end to it, such as --entries 100000",
     );
     refused("lab run nxr --nodes 0", "vez: a system of 0 nodes does nothing; take at least 1");
     refused("lab check nxr --nodes 0", "vez: a system of 0 nodes does nothing; take at least 1");
@@ -156,7 +159,7 @@ fn mistakes_are_named_and_mended() {
     );
     refused(
         "lab check suzuki-kasami --unbounded --max-states 1000",
-        "vez: there are more than 1000 states; take fewer nodes or requests, or raise --max-states",
+        "vez: there are more than 1000 states, and with requests for ever perhaps no end of them; try --requests 2",
     );
     refused("lab run nxr --faults /nowhere", "vez: cannot read /nowhere: No such file or directory (os error 2)");
     refused(
@@ -176,9 +179,30 @@ fn mistakes_are_named_and_mended() {
         &format!("lab run nxr --faults {}", script.path().display()),
         "vez: the fault script speaks of n31, but the last of 31 nodes is n30",
     );
-    let (code, _, err) = vez("lab run nxr --topology ring");
-    assert_eq!(code, 2);
-    assert!(err.contains("unknown topology \"ring\"; there are binary, tree:K, line, star"), "{err}");
+    refused(
+        "lab run nxr --topology ring",
+        "vez: invalid value 'ring' for '--topology <SHAPE>': unknown topology \"ring\"; there are binary, tree:K, line, \
+         star, random, hypercube and grid; see --help",
+    );
+    refused("lab run nxr --rat 1", "vez: unexpected argument '--rat' found; a similar argument exists: '--rate'");
+    refused("lab run", "vez: the following required arguments were not provided: <ALGORITHM>; see --help");
+    refused("lab run nxr --nodes 300000", "vez: 300000 nodes are too many; take at most 200000");
+    refused("lab run nxr --delay 1e19", "vez: delay is 10000000000000000000; take one from 1e-6 to 1e6");
+    refused("lab run nxr --hold 1e308 --rate 1", &format!("vez: hold is {}; take at most 1e6", 1e308));
+    let most = u64::MAX;
+    refused(
+        &format!("lab run nxr --runs {most}"),
+        &format!("vez: runs is {most}; there must be at least one, and an end to them, such as --runs 10"),
+    );
+    refused(
+        &format!("lab run nxr --warmup {most}"),
+        &format!("vez: warmup is {most}; there must be an end to it, such as --warmup 1000"),
+    );
+    let empty = file("# nobody asks\n");
+    refused(
+        &format!("lab run nxr --script {}", empty.path().display()),
+        "vez: script is 0 requests long; there must be requests in it, and more than --warmup leaves out",
+    );
 }
 
 #[test]

@@ -21,6 +21,9 @@ use vez_algorithms::{NodeId, Order, Setup, SetupError, mutex::Mutex};
 
 use self::{explore::explore, graph::Recorder, model::Model};
 
+/// More nodes have more states than anybody can count.
+pub const MAX_NODES: usize = 16;
+
 /// What is explored.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -136,14 +139,15 @@ fn waits(nodes: &[NodeId]) -> String {
     format!("{} wait{}", names.join(", "), if nodes.len() == 1 { "s" } else { "" })
 }
 
-/// A run in which a law is broken: no shorter one breaks any.
+/// A run in which a law is broken. No shorter one breaks any, but for starvation, which is found in the graph as a whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Counterexample {
     /// The law.
     pub breach: Breach,
     /// How many steps lead to it.
     pub steps: usize,
-    /// The run, as the commands of a transcript, each with what came of it.
+    /// The run, as the commands of a transcript, each with what came of it. For requests for ever clocks are moved down as the
+    /// run goes on, so that the same message may carry another clock when it arrives.
     pub transcript: String,
 }
 
@@ -153,9 +157,15 @@ pub enum CannotCheck {
     /// There can be no such system.
     #[error(transparent)]
     Setup(#[from] SetupError),
+    /// There are too many nodes.
+    #[error("{0} nodes are too many to explore; take at most {MAX_NODES}, or simulate them with vez lab run")]
+    TooManyNodes(usize),
     /// There are too many states.
     #[error("there are more than {0} states; take fewer nodes or requests, or raise --max-states")]
     TooManyStates(usize),
+    /// There are too many states, and perhaps no end of them.
+    #[error("there are more than {0} states, and with requests for ever perhaps no end of them; try --requests 2")]
+    PerhapsNoEnd(usize),
 }
 
 /// Explores an algorithm. `stopwatch` tells the time since any fixed moment; `progress` is told now and then how many
@@ -169,6 +179,9 @@ pub fn check<A: Mutex>(
     stopwatch: fn() -> Duration,
     progress: &mut dyn FnMut(usize),
 ) -> Result<Report, CannotCheck> {
+    if setup.nodes() > MAX_NODES {
+        return Err(CannotCheck::TooManyNodes(setup.nodes()));
+    }
     let nodes = A::system(setup)?;
     let started = stopwatch();
     let mut model = match Model::new(&nodes, config.order, config.workload, config.crashes) {
@@ -216,6 +229,6 @@ pub fn check<A: Mutex>(
         report.verdict = Verdict::Violated(Counterexample { breach, steps, transcript });
         return Ok(report);
     }
-    report.verdict = Verdict::Holds(worst::case(&graph, model.nodes, config.workload));
+    report.verdict = Verdict::Holds(worst::case(&graph, model.nodes, config));
     Ok(report)
 }

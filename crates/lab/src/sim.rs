@@ -31,6 +31,12 @@ pub use self::{
 };
 use crate::{quiet, system::System};
 
+/// More entries than this take years.
+const MAX_ENTRIES: u64 = 1_000_000_000_000;
+
+/// More runs than this do not fit into memory.
+const MAX_RUNS: u64 = 1_000_000;
+
 /// What is simulated.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -94,25 +100,43 @@ impl Config {
     /// # Errors
     /// The first one found.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let number = |name, value: f64, fix| Err(ConfigError::Number { name, value: value.to_string(), fix });
-        let positive = |value: f64| value.is_finite() && value > 0.0;
+        let number = |name, value: String, fix| Err(ConfigError::Number { name, value, fix });
         self.system.setup(self.seed, 0)?;
         if let Arrivals::Closed { rate } | Arrivals::Queued { rate } = self.arrivals
-            && !positive(rate)
+            && !(1e-9..=1e9).contains(&rate)
         {
-            return number("rate", rate, "it must be above 0, such as --rate 0.1");
+            let fix = if rate > 0.0 { "take one from 1e-9 to 1e9" } else { "it must be above 0, such as --rate 0.1" };
+            return number("rate", rate.to_string(), fix);
         }
-        if !positive(self.delay) {
-            return number("delay", self.delay, "it must be above 0, such as --delay 0.1");
+        if !(1e-6..=1e6).contains(&self.delay) {
+            let fix =
+                if self.delay > 0.0 { "take one from 1e-6 to 1e6" } else { "it must be above 0, such as --delay 0.1" };
+            return number("delay", self.delay.to_string(), fix);
         }
-        if !(self.hold.is_finite() && self.hold >= 0.0) {
-            return number("hold", self.hold, "it must be 0 or above, such as --hold 0.01");
+        if !(0.0..=1e6).contains(&self.hold) {
+            let fix = if self.hold > 0.0 { "take at most 1e6" } else { "it must be 0 or above, such as --hold 0.01" };
+            return number("hold", self.hold.to_string(), fix);
         }
-        if self.entries == 0 {
-            return number("entries", 0.0, "there must be something to measure, such as --entries 100000");
+        if !(1..=MAX_ENTRIES).contains(&self.entries) {
+            let fix = "there must be something to measure, and an end to it, such as --entries 100000";
+            return number("entries", self.entries.to_string(), fix);
         }
-        if self.runs.is_empty() {
-            return number("runs", 0.0, "there must be at least one, such as --runs 10");
+        if self.warmup > MAX_ENTRIES {
+            return number("warmup", self.warmup.to_string(), "there must be an end to it, such as --warmup 1000");
+        }
+        let runs = self.runs.end.saturating_sub(self.runs.start);
+        if !(1..=MAX_RUNS).contains(&runs) {
+            return number(
+                "runs",
+                runs.to_string(),
+                "there must be at least one, and an end to them, such as --runs 10",
+            );
+        }
+        if let Arrivals::Scripted(script) = &self.arrivals
+            && script.asks().len() as u64 <= self.warmup
+        {
+            let fix = "there must be requests in it, and more than --warmup leaves out";
+            return number("script", format!("{} requests long", script.asks().len()), fix);
         }
         let nodes = self.system.nodes;
         let in_script = if let Arrivals::Scripted(script) = &self.arrivals { script.last_node() } else { None };
@@ -121,14 +145,11 @@ impl Config {
                 return Err(ConfigError::NoSuchNode { script, node, nodes });
             }
         }
-        if let Some(hot) = self.hot
-            && (hot.nodes == 0 || hot.nodes >= nodes || !(hot.share > 0.0 && hot.share < 1.0))
+        if let Some(Hot { nodes: hot, share }) = self.hot
+            && (hot == 0 || hot >= nodes || !(share > 0.0 && share < 1.0))
         {
-            return number(
-                "hot",
-                hot.share,
-                "give NODES:SHARE with fewer hot nodes than all and a share between 0 and 1",
-            );
+            let fix = "give NODES:SHARE, with at least one node that is not hot, and a share between 0 and 1";
+            return number("hot", format!("{hot}:{share}"), fix);
         }
         Ok(())
     }

@@ -170,3 +170,36 @@ fn hot_nodes_enter_more_often() {
     let skewed = measure::<Nxr>(&hot).fairness.mean;
     assert!(fair > 0.99 && skewed < 0.2, "{fair} {skewed}");
 }
+
+#[test]
+fn who_restarts_takes_up_the_script_again() {
+    let faults = Faults::new(vec![(2.0, Fault::Crash(NodeId(1))), (3.0, Fault::Restart(NodeId(1)))]);
+    let script: Script = "1 n1\n2.5 n1\n10 n1\n20 n2\n".parse().expect("a good script");
+    let config = Config { faults, ..config(3, Arrivals::Scripted(script)) };
+    assert_eq!(measure::<Central>(&config).entries, 3, "only the request while it was down is lost");
+}
+
+#[test]
+fn a_long_stay_and_a_large_crowd_are_not_stuck() {
+    let stays = Config {
+        hold: 10.0,
+        delay: 0.001,
+        entries: 50,
+        runs: 0..1,
+        warmup: 0,
+        ..config(31, Arrivals::Closed { rate: 0.1 })
+    };
+    assert_eq!(measure::<vez_algorithms::mutex::CentralDenying>(&stays).entries, 50);
+    let crowd = Config { entries: 5, runs: 0..1, warmup: 0, ..config(1000, Arrivals::Saturated) };
+    assert_eq!(measure::<vez_algorithms::mutex::Lamport>(&crowd).entries, 5);
+}
+
+#[test]
+fn a_hand_over_is_to_somebody_who_waited() {
+    // Node 1 asks long after node 0 has left: that is nobody's delay. Node 2 waits while node 1 is inside: that is.
+    let script = |text: &str| Arrivals::Scripted(text.parse().expect("a good script"));
+    let alone = measure::<Central>(&config(3, script("1 n0\n9 n1\n")));
+    assert_eq!(alone.synchronisation_delay, None);
+    let queued = measure::<Central>(&Config { hold: 1.0, ..config(3, script("1 n1\n1.5 n2\n")) });
+    assert!(queued.synchronisation_delay.is_some_and(|delay| delay.mean > 0.0 && delay.mean < 0.2));
+}

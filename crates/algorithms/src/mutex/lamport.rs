@@ -60,7 +60,7 @@ impl Algorithm for Lamport {
     const PAPER: &'static str = "L78";
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
-        let nodes = setup.nodes();
+        let nodes = setup.each_knows_all()?;
         let node = |me| Self { me, nodes, clock: 0, phase: Phase::Idle, line: BTreeSet::new() };
         Ok(setup.ids().map(node).collect())
     }
@@ -100,12 +100,7 @@ impl Protocol for Lamport {
                 self.line.insert((theirs, from));
                 cx.send(from, Message::Reply);
             }
-            Message::Reply => match &mut self.phase {
-                Phase::Waiting { silent, .. } if silent.contains(from) => {
-                    silent.remove(from);
-                }
-                Phase::Idle | Phase::Waiting { .. } | Phase::Inside => cx.violation("a Reply that nobody waits for"),
-            },
+            Message::Reply => self.on_reply(from, cx),
             Message::Release => self.forget(from), // L78:5
         }
         self.enter_if_first(cx);
@@ -117,6 +112,15 @@ impl Protocol for Lamport {
 }
 
 impl Lamport {
+    fn on_reply(&mut self, from: NodeId, cx: &mut Context<'_, Self>) {
+        match &mut self.phase {
+            Phase::Waiting { silent, .. } if silent.contains(from) => {
+                silent.remove(from);
+            }
+            Phase::Idle | Phase::Waiting { .. } | Phase::Inside => cx.violation("a Reply that nobody waits for"),
+        }
+    }
+
     /// L78:3 First in line, and nobody can come before us any more.
     fn enter_if_first(&mut self, cx: &mut Context<'_, Self>) {
         if let Phase::Waiting { clock, silent } = &self.phase

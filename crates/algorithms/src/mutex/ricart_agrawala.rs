@@ -63,7 +63,7 @@ impl<const EVERY_EVENT: bool> Algorithm for RicartAgrawala<EVERY_EVENT> {
     const PAPER: &'static str = if EVERY_EVENT { "SRS21" } else { "RA81" };
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
-        let nodes = setup.nodes();
+        let nodes = setup.each_knows_all()?;
         let node = |me| Self { me, nodes, clock: 0, phase: Phase::Idle, deferred: NodeSet::new() };
         Ok(setup.ids().map(node).collect())
     }

@@ -8,16 +8,13 @@
 //! Cost: 0 messages an entry where the token is, n elsewhere. Assumes: no loss, no crash; FIFO not needed.
 //! Departures: none.
 
-use alloc::{boxed::Box, collections::VecDeque, format, vec, vec::Vec};
+use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Output, Phase};
 use crate::{Algorithm, Context, Model, Never, NodeId, Protocol, Setup, SetupError};
-
-/// Each node keeps n numbers, so n² of them must fit into memory.
-const MAX_NODES: usize = 1 << 14;
 
 /// What nodes say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -53,12 +50,7 @@ impl Algorithm for SuzukiKasami {
     const PAPER: &'static str = "SK85";
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
-        let n = setup.nodes();
-        if n > MAX_NODES {
-            let fix = format!("{n} nodes are too many: each keeps a number for every other; take at most {MAX_NODES}");
-            return Err(SetupError(fix));
-        }
-        let zeros = vec![0; n];
+        let zeros = vec![0; setup.each_knows_all()?];
         let token = Token { served: zeros.clone(), line: VecDeque::new() };
         let node = |me| Self {
             me,

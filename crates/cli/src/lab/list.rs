@@ -22,13 +22,13 @@ impl Args {
             print(&format!("{}\n", serde_json::to_string_pretty(catalog::ALL)?))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let mut text = format!("{:22} {:7} {:8} {:6} {}\n", "NAME", "FAMILY", "NETWORK", "PAPER", "MESSAGES AN ENTRY");
+        let mut text = format!("{:22} {:7} {:8} {:9} {}\n", "NAME", "FAMILY", "NETWORK", "PAPER", "MESSAGES AN ENTRY");
         for entry in catalog::ALL {
             let network = match entry.assumptions.order {
                 Order::Fifo => "fifo",
                 Order::Any => "any",
             };
-            let _ = writeln!(text, "{:22} {:7} {network:8} {:6} {}", entry.name, entry.family, entry.paper, entry.cost);
+            let _ = writeln!(text, "{:22} {:7} {network:8} {:9} {}", entry.name, entry.family, entry.paper, entry.cost);
         }
         text += "\nNetwork: the order of messages that the algorithm needs. All assume that none is lost and no node crashes.\n";
         print(&text)?;

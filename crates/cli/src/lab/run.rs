@@ -27,7 +27,7 @@ pub(crate) struct Args {
     algorithm: String,
     #[command(flatten)]
     load: LoadArgs,
-    /// How many entries of each run are measured.
+    /// How many entries of each run are measured; a script is played to its end instead.
     #[arg(long, default_value_t = 100_000)]
     entries: u64,
     /// How many entries come before them and are not; 0 for a script.
@@ -155,7 +155,7 @@ fn flatten(name: &str, value: &serde_json::Value, names: &mut Vec<String>, value
 
 /// Says what went wrong in a run, shows its last events, and names the command that repeats it.
 fn explain<A: Mutex>(config: &Config, failure: &Failure, json: bool) -> Result<()> {
-    let replay = replay_command(failure.run, std::env::args());
+    let replay = replay_command(failure.run, std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
     if json {
         let object = json!({
             "algorithm": A::NAME, "nodes": config.system.nodes, "violations": u8::from(failure.law_broken),
@@ -172,6 +172,11 @@ fn explain<A: Mutex>(config: &Config, failure: &Failure, json: bool) -> Result<(
     Ok(())
 }
 
+/// Whether a shell takes this as it is.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_./:=,+%@".contains(c)
+}
+
 /// The command that was typed, for one run only.
 fn replay_command(run: u64, typed: impl Iterator<Item = String>) -> String {
     let mut command = vec!["vez".to_owned()];
@@ -184,8 +189,8 @@ fn replay_command(run: u64, typed: impl Iterator<Item = String>) -> String {
             "--runs" | "--run" => skip = true,
             "--json" | "--csv" => {}
             other if other.starts_with("--runs=") || other.starts_with("--run=") => {}
-            other if other.contains([' ', '\'', '"']) => command.push(format!("'{}'", other.replace('\'', r"'\''"))),
-            other => command.push(other.to_owned()),
+            other if other.chars().all(is_plain) => command.push(other.to_owned()),
+            other => command.push(format!("'{}'", other.replace('\'', r"'\''"))),
         }
     }
     format!("{} --run {run}", command.join(" "))

@@ -44,7 +44,7 @@ impl SystemArgs {
 
     pub(crate) fn system(&self, nodes: usize, delay: f64) -> System {
         // Somebody who was turned away asks again after about the time that a message takes.
-        let about = Duration::try_from_secs_f64(delay).unwrap_or_default();
+        let about = Duration::try_from_secs_f64(delay.min(1e6)).unwrap_or_default();
         System { nodes, topology: self.topology, quorum: self.quorum, retry: about / 2..about * 3 / 2 }
     }
 }
@@ -75,7 +75,8 @@ pub(crate) struct LoadArgs {
     /// Play requests from a file instead: lines of TIME NODE, such as 0.5 n3.
     #[arg(long, value_name = "FILE", conflicts_with = "arrivals")]
     script: Option<PathBuf>,
-    /// Give some nodes more than their share of the load: 1:0.9 gives nine tenths to node 0.
+    /// Give some nodes more than their share of the load: with 1:0.9 node 0 asks nine times as often, while
+    /// it thinks, as all others together.
     #[arg(long, value_name = "NODES:SHARE")]
     hot: Option<Hot>,
     /// What goes wrong: lines of TIME FAULT, such as 10 crash n3, 20 restart n3, 5 partition n0 n1 | n2, 6 heal,

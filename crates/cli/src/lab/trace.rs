@@ -55,6 +55,8 @@ impl Job for WriteDown {
     fn mutex<A: Mutex>(self) -> Result<ExitCode> {
         let Self(args) = self;
         let config = args.load.config(A::MODEL.order, args.entries, 0, args.run..args.run.saturating_add(1))?;
+        // What cannot be set up must not cost an existing file its contents.
+        A::system(&config.system.setup(config.seed, args.run)?)?;
         let mut out: Box<dyn Write> = match &args.out {
             Some(path) => Box::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?),
             None => Box::new(io::stdout().lock()),
@@ -62,8 +64,11 @@ impl Job for WriteDown {
         let mut out = BufWriter::new(&mut out);
         let mut trace = Trace::new::<A>(&mut out, &config, args.run)?;
         let result = sim::watch::<A>(&config, args.run, &mut trace);
-        trace.finish()?;
-        out.flush()?;
+        let written = trace.finish().and_then(|()| out.flush());
+        written.with_context(|| match &args.out {
+            Some(path) => format!("cannot write {}", path.display()),
+            None => "cannot write to standard output".to_owned(),
+        })?;
         match result {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(CannotReport::Config(error)) => Err(error.into()),

@@ -30,8 +30,6 @@ pub(super) struct Local<P: Protocol> {
 pub(super) struct Facts {
     pub(super) phase: Phase,
     pub(super) crashed: bool,
-    /// Whether the client has had all that it will ask for.
-    pub(super) served: bool,
     /// What the node can do by itself.
     pub(super) actions: SmallVec<[Action; 2]>,
 }
@@ -236,14 +234,13 @@ impl<P: Mutex> Book<P> {
         if new {
             let local = &self.locals[number];
             let mut actions = SmallVec::new();
-            let served = local.phase == Phase::Idle && local.left.is_none_or(|left| left == 0);
             match local.phase {
                 Phase::Idle if local.left != Some(0) => actions.push(Action::Ask),
                 Phase::Idle | Phase::Waiting => {}
                 Phase::Inside => actions.push(Action::Leave),
             }
             actions.extend(local.timers.iter().map(|timer| Action::Fire(self.timers.insert_full(*timer).0 as u32)));
-            self.facts.push(Facts { phase: local.phase, crashed: local.crashed, served, actions });
+            self.facts.push(Facts { phase: local.phase, crashed: local.crashed, actions });
         }
         number as u32
     }

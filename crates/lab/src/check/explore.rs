@@ -7,8 +7,8 @@ use vez_algorithms::{
 };
 
 use super::{
-    Breach, CannotCheck, Config,
-    model::{Action, Model, Transition},
+    Breach, CannotCheck, Config, Workload,
+    model::{Model, Transition},
     visited::Visited,
 };
 
@@ -45,22 +45,31 @@ pub(super) fn explore<P: Mutex>(
     let mut sometimes = Sometimes::default();
     search.explored.visited.insert(&first, 0);
     search.below.push(&first);
+    if let Err(breach) = laws(search.model, &first) {
+        return Ok(Explored { breach: Some((breach, Vec::new())), ..search.explored });
+    }
     let mut level = Level::default();
     let mut number = 0;
     while !search.below.words.is_empty() {
         std::mem::swap(&mut level, &mut search.below);
         search.below.words.clear();
-        for state in level.states() {
+        let mut states = level.states();
+        while let Some(state) = states.next() {
             sometimes.look(search.model, state);
             if let Some(breach) = search.expand(number, state) {
-                return Ok(Explored { breach: Some(breach), ..search.explored });
+                // What is broken one step on is not the shortest if another state of this level is a deadlock already.
+                let shorter = (number + 1..).zip(states).find_map(|(number, state)| search.deadlock(number, state));
+                return Ok(Explored { breach: shorter.or(Some(breach)), ..search.explored });
             }
             number += 1;
             if (number as usize).is_multiple_of(PROGRESS_EVERY) {
                 progress(search.explored.visited.len());
             }
             if search.explored.visited.len() > config.max_states {
-                return Err(CannotCheck::TooManyStates(config.max_states));
+                return Err(match config.workload {
+                    Workload::Requests(_) => CannotCheck::TooManyStates(config.max_states),
+                    Workload::Unbounded => CannotCheck::PerhapsNoEnd(config.max_states),
+                });
             }
         }
         search.explored.depth += usize::from(!search.below.words.is_empty());
@@ -107,11 +116,8 @@ impl<P: Mutex, W: Watcher<P>> Search<'_, P, W> {
     /// Takes every way out of a state. If a law is broken on one of them, it is returned with the run that breaks it.
     fn expand(&mut self, number: u32, state: &[u32]) -> Option<(Breach, Vec<Transition>)> {
         self.watcher.state(self.model, state);
-        self.model.transitions(state, &mut self.ways);
-        let goes_on = self.ways.iter().any(|way| way.action != Action::Crash);
-        if !goes_on && !self.model.all_served(state) {
-            let waiting = self.model.in_phase(state, Phase::Waiting).to_vec();
-            return Some((Breach::Deadlock(waiting), self.run_to(number)));
+        if let Some(deadlock) = self.deadlock(number, state) {
+            return Some(deadlock);
         }
         self.explored.transitions += self.ways.len();
         for at in 0..self.ways.len() {
@@ -133,6 +139,17 @@ impl<P: Mutex, W: Watcher<P>> Search<'_, P, W> {
             self.below.push(&self.next);
         }
         None
+    }
+
+    /// Somebody waits, and nothing can happen any more but what need not: clients may think for ever, and nodes live on.
+    /// `self.ways` are the ways out of the state afterwards.
+    fn deadlock(&mut self, number: u32, state: &[u32]) -> Option<(Breach, Vec<Transition>)> {
+        self.model.transitions(state, &mut self.ways);
+        if self.ways.iter().any(|way| way.action.must_happen()) {
+            return None;
+        }
+        let waiting = self.model.in_phase(state, Phase::Waiting).to_vec();
+        (!waiting.is_empty()).then(|| (Breach::Deadlock(waiting), self.run_to(number)))
     }
 
     fn run_to(&mut self, number: u32) -> Vec<Transition> {

@@ -171,11 +171,6 @@ impl<P: Mutex> Model<P> {
         NodeId::all(self.nodes).filter(|&node| self.phase(state, node) == phase).collect()
     }
 
-    /// Whether everybody who is alive has had all that it asked for.
-    pub(super) fn all_served(&self, state: &[u32]) -> bool {
-        self.locals_of(state).all(|facts| facts.served)
-    }
-
     /// The algorithm's own law about whole systems.
     pub(super) fn invariant(&self, state: &[u32]) -> Result<(), &'static str> {
         let Some(holds) = P::INVARIANT else { return Ok(()) };

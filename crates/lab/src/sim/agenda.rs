@@ -6,8 +6,8 @@ use vez_algorithms::{NodeId, mutex::Mutex};
 
 /// Something that will happen.
 pub(super) enum Due<P: Mutex> {
-    /// A client comes to this node, in this life of the node.
-    Arrival(NodeId, u32),
+    /// A client comes to this node: in this life of the node, or whenever it is alive.
+    Arrival(NodeId, Option<u32>),
     /// The client inside leaves, in this life of the node.
     Leave(NodeId, u32),
     /// A message arrives.
@@ -60,11 +60,6 @@ impl<P: Mutex> Agenda<P> {
     pub(super) fn add(&mut self, time: f64, due: Due<P>) {
         self.sequence += 1;
         self.entries.push(Entry { time, sequence: self.sequence, due });
-    }
-
-    /// How much is due.
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
     }
 
     /// A number that no other entry so far has.

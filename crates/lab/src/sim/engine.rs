@@ -57,12 +57,12 @@ impl Stopped {
     }
 }
 
-/// After so many events in vain, and a thousand more for each node, somebody who waits will wait for ever.
+/// After so many events with nobody inside, and ten more for each pair of nodes, somebody who waits will wait for ever.
 const FRUITLESS: u64 = 100_000;
 
-/// More messages than this on their way, and four more for each pair of nodes, are an avalanche: doubled messages can double
+/// More messages than this on their way, and ten more for each pair of nodes, are an avalanche: doubled messages can double
 /// again.
-const CROWDED: usize = 100_000;
+const CROWDED: u64 = 100_000;
 
 /// How many entries there are between two reports of progress.
 const PROGRESS_EVERY: u64 = 1000;
@@ -82,8 +82,9 @@ pub(super) struct Engine<'a, P: Mutex, W: Watch<P>> {
     troubles: Troubles,
     metrics: Metrics,
     effects: Vec<EffectOf<P>>,
-    /// How many events there have been since the last entry, or since anybody waits.
+    /// How many events there have been since the last entry while somebody waited and nobody was inside.
     fruitless: u64,
+    in_flight: u64,
     /// How many requests of a script are still to come.
     script_left: usize,
     watch: W,
@@ -134,6 +135,7 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
             metrics: Metrics::new(n, config.warmup),
             effects: Vec::new(),
             fruitless: 0,
+            in_flight: 0,
             script_left: 0,
             watch,
         })
@@ -151,7 +153,7 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
             Arrivals::Scripted(script) => {
                 self.script_left = script.asks().len();
                 for &(time, node) in script.asks() {
-                    self.agenda.add(time, Due::Arrival(node, 0));
+                    self.agenda.add(time, Due::Arrival(node, None));
                 }
             }
             Arrivals::Closed { .. } | Arrivals::Queued { .. } | Arrivals::Saturated => {
@@ -171,12 +173,13 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
                 progress(self.metrics.entries() - reported);
                 reported = self.metrics.entries();
             }
-            self.fruitless += u64::from(self.metrics.somebody_waits());
-            if self.fruitless > FRUITLESS + 1000 * self.nodes.len() as u64 {
+            let pairs = (self.nodes.len() as u64).pow(2);
+            self.fruitless += u64::from(self.metrics.somebody_waits() && self.inside.is_empty());
+            if self.fruitless > FRUITLESS + 10 * pairs {
                 return Err(self.stuck());
             }
-            if self.agenda.len() > CROWDED + 4 * self.nodes.len().pow(2) {
-                let what = format!("messages multiply without end: {} are on their way", self.agenda.len());
+            if self.in_flight > CROWDED + 10 * pairs {
+                let what = format!("messages multiply without end: {} are on their way", self.in_flight);
                 return Err(Stopped { what, law_broken: false });
             }
         }
@@ -193,10 +196,15 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
             self.script_left = self.script_left.saturating_sub(1);
         }
         match due {
-            Due::Arrival(node, life) if self.clients[node.index()].life == life => self.arrive(node),
-            Due::Leave(node, life) if self.clients[node.index()].life == life => self.leave(node),
-            Due::Arrival(..) | Due::Leave(..) => Ok(()), // of a life that is over
+            Due::Arrival(node, None) if !self.troubles.crashed[node.index()] => self.arrive(node),
+            Due::Arrival(node, Some(life)) | Due::Leave(node, life) if self.clients[node.index()].life != life => {
+                Ok(()) // of a life that is over
+            }
+            Due::Arrival(_, None) => Ok(()), // nobody is there to ask
+            Due::Arrival(node, Some(_)) => self.arrive(node),
+            Due::Leave(node, _) => self.leave(node),
             Due::Receive { from, to, message } => {
+                self.in_flight -= 1;
                 if self.troubles.crashed[to.index()] {
                     return Ok(());
                 }
@@ -216,7 +224,7 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
     fn await_arrival(&mut self, node: NodeId) {
         let client = &mut self.clients[node.index()];
         let (pause, life) = (client.pause(), client.life);
-        self.agenda.add(self.now + pause, Due::Arrival(node, life));
+        self.agenda.add(self.now + pause, Due::Arrival(node, Some(life)));
     }
 
     fn arrive(&mut self, node: NodeId) -> Result<(), Stopped> {
@@ -313,9 +321,13 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
         }
         if self.troubles.happens(self.troubles.duplicate) {
             self.watch.see(self.now, from, Event::Doubled(to, &message));
-            let at = self.network.arrival(self.now, from, to);
-            self.agenda.add(at, Due::Receive { from, to, message: message.clone() });
+            self.put_on_its_way(from, to, message.clone());
         }
+        self.put_on_its_way(from, to, message);
+    }
+
+    fn put_on_its_way(&mut self, from: NodeId, to: NodeId, message: P::Message) {
+        self.in_flight += 1;
         let at = self.network.arrival(self.now, from, to);
         self.agenda.add(at, Due::Receive { from, to, message });
     }

@@ -7,11 +7,11 @@ use vez_algorithms::NodeId;
 /// Something that goes wrong, or is mended.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fault {
-    /// A node stops for good, or until it is restarted. What it knew is lost.
+    /// A node stops for good, or until it is restarted. What it knew is lost, and so is what arrives meanwhile.
     Crash(NodeId),
     /// A crashed node starts again, with the state that it had in the beginning.
     Restart(NodeId),
-    /// From now on only nodes of one group reach each other. Nodes in no group are a group together.
+    /// What is sent from now on arrives only within a group. Nodes in no group are a group together.
     Partition(Vec<Vec<NodeId>>),
     /// All nodes reach each other again.
     Heal,
@@ -109,10 +109,8 @@ fn parse(line: usize, words: &[&str]) -> Result<Fault, ScriptError> {
 }
 
 pub(super) fn time(line: usize, text: &str) -> Result<f64, ScriptError> {
-    let time: Option<f64> = text.parse().ok().filter(|time: &f64| time.is_finite() && *time >= 0.0);
-    time.ok_or_else(|| {
-        ScriptError::new(line, format!("\"{text}\" is not a time; give one of 0 or above, such as 10.5"))
-    })
+    let time: Option<f64> = text.parse().ok().filter(|time| (0.0..=1e9).contains(time));
+    time.ok_or_else(|| ScriptError::new(line, format!("\"{text}\" is not a time from 0 to 1e9, such as 10.5")))
 }
 
 pub(super) fn node(line: usize, text: &str) -> Result<NodeId, ScriptError> {
@@ -153,7 +151,7 @@ mod tests {
                 "1 crsh n3",
                 "line 1: unknown fault \"crsh\"; there are crash, restart, partition, heal, loss and duplicate",
             ),
-            ("\nx crash n3", "line 2: \"x\" is not a time; give one of 0 or above, such as 10.5"),
+            ("\nx crash n3", "line 2: \"x\" is not a time from 0 to 1e9, such as 10.5"),
             ("1 crash 3", "line 1: \"3\" is not a node; they are called n0, n1, and so on"),
             ("1 crash", "line 1: crash takes one node, such as crash n3"),
             ("1 loss 7", "line 1: \"7\" is not a probability; give a number from 0 to 1"),

@@ -38,7 +38,7 @@ pub(super) struct Metrics {
     messages: Vec<(&'static str, u64)>,
     waits: Histogram<u64>,
     total_wait: f64,
-    /// When somebody left while others waited, until the next entry.
+    /// When somebody left, until the next entry.
     left_at: Option<f64>,
     hand_overs: u64,
     total_hand_over: f64,
@@ -108,7 +108,9 @@ impl Metrics {
         let place = self.waiting.partition_point(|request| *request < client.request);
         let removed = self.waiting.remove(place);
         assert_eq!(removed, Some(client.request), "whoever enters was waiting");
-        let hand_over = self.left_at.take().map(|left_at| now - left_at);
+        // Whoever asked only after the other had left was not waited for.
+        let left_at = self.left_at.take().filter(|left_at| client.asked_at < *left_at);
+        let hand_over = left_at.map(|left_at| now - left_at);
         if self.counts() {
             let wait = now - client.asked_at;
             self.total_wait += wait;
@@ -118,7 +120,7 @@ impl Metrics {
                 self.total_hand_over += time;
             }
             // Of the entries during the wait, those that had asked earlier were no bypasses: of the requests that
-            // were ahead, `place` still are. (Those that died with their node left without entering.)
+            // were ahead, `place` still are. After a crash this counts too few: the dead did not enter.
             let gone = client.ahead - place as u64;
             let bypasses = (self.entries - client.entries_before).saturating_sub(gone);
             self.bypasses += bypasses;
@@ -129,7 +131,7 @@ impl Metrics {
     }
 
     pub(super) fn left(&mut self, now: f64) {
-        self.left_at = self.somebody_waits().then_some(now);
+        self.left_at = Some(now);
     }
 
     /// A request that will never be served, because its node died.

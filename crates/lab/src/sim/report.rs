@@ -33,7 +33,7 @@ pub struct Report {
     pub wait: Wait,
     /// From one client's leaving to the next one's entering, if that one was waiting.
     pub synchronisation_delay: Option<Interval>,
-    /// How often a later request entered before an earlier one, an entry.
+    /// How often a later request entered before an earlier one, an entry: in the order in which their nodes asked.
     pub bypasses: Interval,
     /// How often the request that suffered most was passed.
     pub most_bypasses: u64,

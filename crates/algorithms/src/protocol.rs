@@ -28,7 +28,7 @@ pub trait Protocol: Clone + Eq + Hash + Debug + Serialize + Send + Sync + 'stati
     const INVARIANT: Option<Invariant<Self>> = None;
 
     /// Rewrites nodes and messages in flight into an equivalent state with the smallest clocks, so that a system
-    /// that runs for ever has finitely many states. Only the checker calls it.
+    /// that runs for ever may have finitely many states. Only the checker calls it.
     const CANONICAL: Option<Canonical<Self>> = None;
 
     /// What nodes say to each other.

@@ -16,7 +16,10 @@ use super::{
     book::{Book, Facts, Outcome},
     visited::Visited,
 };
-use crate::stage::{Packet, Step, describe};
+use crate::{
+    quiet,
+    stage::{Packet, Step, describe},
+};
 
 /// A way from one state to the next.
 #[derive(Clone, Copy)]
@@ -172,7 +175,7 @@ impl<P: Mutex> Model<P> {
     }
 
     /// The algorithm's own law about whole systems.
-    pub(super) fn invariant(&self, state: &[u32]) -> Result<(), &'static str> {
+    pub(super) fn invariant(&self, state: &[u32]) -> Result<(), Breach> {
         let Some(holds) = P::INVARIANT else { return Ok(()) };
         if self.crashes > 0 {
             return Ok(()); // A lemma of a paper speaks of nodes that live.
@@ -180,7 +183,8 @@ impl<P: Mutex> Model<P> {
         let nodes: SmallVec<[&P; 8]> = state[..self.nodes].iter().map(|&local| &self.book.local(local).node).collect();
         let packets = state[self.nodes..].iter().map(|&packet| self.book.message(packet));
         let in_flight: SmallVec<[_; 16]> = packets.map(|Packet { from, to, message }| (*from, *to, message)).collect();
-        holds(&World { nodes: &nodes, in_flight: &in_flight })
+        let world = World { nodes: &nodes, in_flight: &in_flight };
+        quiet::catch(|| holds(&world)).map_err(Breach::Assertion)?.map_err(Breach::Invariant)
     }
 
     /// The transitions that lead from the first state through the states of these numbers.

@@ -12,6 +12,7 @@ use super::{
     Config, Failure, Fault,
     agenda::{Agenda, Due},
     clients::{Arrivals, Client},
+    faults::Troubles,
     metrics::{Measured, Metrics},
     network::Network,
 };
@@ -90,25 +91,6 @@ pub(super) struct Engine<'a, P: Mutex, W: Watch<P>> {
     watch: W,
 }
 
-/// What is wrong with the world at the moment.
-struct Troubles {
-    crashed: Vec<bool>,
-    group: Option<Vec<usize>>,
-    loss: f64,
-    duplicate: f64,
-    stream: Stream,
-}
-
-impl Troubles {
-    fn cut(&self, from: NodeId, to: NodeId) -> bool {
-        self.group.as_ref().is_some_and(|group| group[from.index()] != group[to.index()])
-    }
-
-    fn happens(&mut self, probability: f64) -> bool {
-        probability > 0.0 && self.stream.uniform() < probability
-    }
-}
-
 impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
     pub(super) fn new(config: &'a Config, run: u64, watch: W) -> Result<Self, SetupError> {
         let nodes = P::system(&config.system.setup(config.seed, run)?)?;
@@ -125,13 +107,7 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
             timers: vec![BTreeMap::new(); n],
             choices: NodeId::all(n).map(|node| stream(node, Purpose::Choices)).collect(),
             network: Network::new(config, run),
-            troubles: Troubles {
-                crashed: vec![false; n],
-                group: None,
-                loss: 0.0,
-                duplicate: 0.0,
-                stream: stream(NodeId(0), Purpose::Faults),
-            },
+            troubles: Troubles::new(n, stream(NodeId(0), Purpose::Faults)),
             metrics: Metrics::new(n, config.warmup),
             effects: Vec::new(),
             fruitless: 0,
@@ -338,10 +314,7 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
             Fault::Crash(node) => self.crash(*node),
             Fault::Restart(node) if self.troubles.crashed[node.index()] => return self.restart(*node),
             Fault::Restart(_) => {}
-            Fault::Partition(groups) => {
-                let group = |node| groups.iter().position(|group| group.contains(&node)).unwrap_or(groups.len());
-                self.troubles.group = Some(NodeId::all(self.nodes.len()).map(group).collect());
-            }
+            Fault::Partition(groups) => self.troubles.partition(groups),
             Fault::Heal => self.troubles.group = None,
             Fault::Loss(probability) => self.troubles.loss = *probability,
             Fault::Duplicate(probability) => self.troubles.duplicate = *probability,
@@ -380,8 +353,9 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
             .filter(|node| self.clients[node.index()].phase == Phase::Waiting)
             .map(|node| node.to_string())
             .collect();
-        let shown = waiting.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
-        let more = if waiting.len() > 5 { format!(" and {} more", waiting.len() - 5) } else { String::new() };
+        let (shown, rest) = waiting.split_at(waiting.len().min(5));
+        let (shown, more) =
+            (shown.join(", "), if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) });
         let entries = self.metrics.entries();
         let what = if waiting.is_empty() {
             format!("nobody asks any more after {entries} entries")

@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use vez_algorithms::NodeId;
 
+use crate::random::Stream;
+
 /// Something that goes wrong, or is mended.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fault {
@@ -48,6 +50,37 @@ impl Faults {
             Fault::Heal | Fault::Loss(_) | Fault::Duplicate(_) => Vec::new(),
         });
         nodes.map(NodeId::index).max()
+    }
+}
+
+/// What is wrong with the world at the moment.
+pub(super) struct Troubles {
+    pub(super) crashed: Vec<bool>,
+    pub(super) group: Option<Vec<usize>>,
+    pub(super) loss: f64,
+    pub(super) duplicate: f64,
+    stream: Stream,
+}
+
+impl Troubles {
+    /// Nothing is wrong yet.
+    pub(super) fn new(nodes: usize, stream: Stream) -> Self {
+        Self { crashed: vec![false; nodes], group: None, loss: 0.0, duplicate: 0.0, stream }
+    }
+
+    pub(super) fn partition(&mut self, groups: &[Vec<NodeId>]) {
+        let group = |node| groups.iter().position(|group| group.contains(&node)).unwrap_or(groups.len());
+        self.group = Some(NodeId::all(self.crashed.len()).map(group).collect());
+    }
+
+    /// Whether nothing gets from one node to the other.
+    pub(super) fn cut(&self, from: NodeId, to: NodeId) -> bool {
+        self.group.as_ref().is_some_and(|group| group[from.index()] != group[to.index()])
+    }
+
+    /// Whether something of this probability happens this time.
+    pub(super) fn happens(&mut self, probability: f64) -> bool {
+        probability > 0.0 && self.stream.uniform() < probability
     }
 }
 

@@ -191,6 +191,10 @@ fn mistakes_are_named_and_mended() {
     refused("lab run nxr --hold 1e308 --rate 1", &format!("vez: hold is {}; take at most 1e6", 1e308));
     let most = u64::MAX;
     refused(
+        &format!("lab run nxr --run {most}"),
+        &format!("vez: invalid value '{most}' for '--run <NUMBER>': {most} is not in 0..{most}; see --help"),
+    );
+    refused(
         &format!("lab run nxr --runs {most}"),
         &format!("vez: runs is {most}; there must be at least one, and an end to them, such as --runs 10"),
     );

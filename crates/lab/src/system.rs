@@ -25,6 +25,13 @@ pub struct System {
 }
 
 impl System {
+    /// So many nodes on a binary tree, with quorums from a grid.
+    #[must_use]
+    pub fn of(nodes: usize) -> Self {
+        let retry = Duration::from_millis(50)..Duration::from_millis(150);
+        Self { nodes, topology: Topology::Tree(2), quorum: Quorum::Grid, retry }
+    }
+
     /// The system for one run. A random tree is drawn anew for each.
     ///
     /// # Errors

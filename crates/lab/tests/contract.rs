@@ -4,7 +4,7 @@ mod load;
 
 use std::{panic::catch_unwind, time::Duration};
 
-use load::{config, system};
+use load::config;
 use proptest::prelude::*;
 use vez_algorithms::{
     Input, NodeId,
@@ -12,7 +12,10 @@ use vez_algorithms::{
     mutex::{Command, Mutex},
     step,
 };
-use vez_lab::sim::{self, Arrivals, CannotReport, Config, Fault, Faults};
+use vez_lab::{
+    sim::{self, Arrivals, CannotReport, Config, Fault, Faults},
+    system::System,
+};
 
 struct Misuse(&'static [Command]);
 
@@ -22,7 +25,7 @@ impl Job for Misuse {
     /// What the first node says to these commands, none of which is ever answered.
     fn mutex<A: Mutex>(self) -> String {
         let panic = catch_unwind(|| {
-            let mut nodes = A::system(&system(3).setup(1, 0).expect("a system")).expect("a system");
+            let mut nodes = A::system(&System::of(3).setup(1, 0).expect("a system")).expect("a system");
             for command in self.0 {
                 // The last node has nothing at first: it enters only after an answer.
                 step(NodeId(2), &mut nodes[2], Input::Command(*command), &mut Vec::new(), &mut |_| 0);

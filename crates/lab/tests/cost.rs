@@ -13,6 +13,7 @@ use vez_algorithms::{
 use vez_lab::{
     sim::{self, Arrivals, Config, Event, Watch},
     stats::Interval,
+    system::System,
 };
 
 /// One request at a time: whoever asks, nobody else does until it has left.
@@ -78,7 +79,7 @@ fn path_reversal_costs_a_harmonic_number_at_low_load() {
 #[test]
 fn a_static_tree_costs_twice_the_distance_at_low_load() {
     for nodes in SIZES {
-        let tree = load::system(nodes).setup(1, 0).expect("a tree").tree;
+        let tree = System::of(nodes).setup(1, 0).expect("a tree").tree;
         assert_seldom::<Raymond>(nodes, 2.0 * tree.mean_distance());
     }
 }

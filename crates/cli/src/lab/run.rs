@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 10)]
     runs: u64,
     /// Only the run of this number.
-    #[arg(long, value_name = "NUMBER", conflicts_with = "runs")]
+    #[arg(long, value_name = "NUMBER", conflicts_with = "runs", value_parser = clap::value_parser!(u64).range(..u64::MAX))]
     run: Option<u64>,
     /// Print one JSON object.
     #[arg(long, conflicts_with = "csv")]
@@ -54,7 +54,7 @@ impl Args {
 
     fn runs(&self) -> std::ops::Range<u64> {
         match self.run {
-            Some(run) => run..run.saturating_add(1),
+            Some(run) => run..run + 1,
             None => 0..self.runs,
         }
     }

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 10)]
     entries: u64,
     /// Which run of this seed.
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..u64::MAX))]
     run: u64,
     /// Where to; standard output by default.
     #[arg(long, value_name = "FILE")]
@@ -54,7 +54,7 @@ impl Job for WriteDown {
 
     fn mutex<A: Mutex>(self) -> Result<ExitCode> {
         let Self(args) = self;
-        let config = args.load.config(A::MODEL.order, args.entries, 0, args.run..args.run.saturating_add(1))?;
+        let config = args.load.config(A::MODEL.order, args.entries, 0, args.run..args.run + 1)?;
         // What cannot be set up must not cost an existing file its contents.
         A::system(&config.system.setup(config.seed, args.run)?)?;
         let mut out: Box<dyn Write> = match &args.out {

@@ -7,19 +7,14 @@ use std::time::Duration;
 use vez_algorithms::{NodeId, Order, mutex::Mutex};
 use vez_lab::{
     sim::{self, Arrivals, Config, DelayLaw, Faults, Report, Script},
-    system::{Quorum, System, Topology},
+    system::System,
 };
-
-pub(crate) fn system(nodes: usize) -> System {
-    let retry = Duration::from_millis(50)..Duration::from_millis(150);
-    System { nodes, topology: Topology::Tree(2), quorum: Quorum::Grid, retry }
-}
 
 /// The setting of the papers, with fewer entries: T = 0.1, C = 0.01.
 pub(crate) fn config(nodes: usize, arrivals: Arrivals) -> Config {
     let warmup = if matches!(arrivals, Arrivals::Scripted(_)) { 0 } else { 1000 };
     Config {
-        system: system(nodes),
+        system: System::of(nodes),
         arrivals,
         hot: None,
         hold: 0.01,

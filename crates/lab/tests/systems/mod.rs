@@ -7,16 +7,11 @@ use std::time::Duration;
 use vez_algorithms::{Order, Setup, mutex::Mutex};
 use vez_lab::{
     check::{self, Config, Report, Workload},
-    system::{Quorum, System, Topology},
+    system::System,
 };
 
-pub(crate) fn system(nodes: usize) -> System {
-    let retry = Duration::from_millis(50)..Duration::from_millis(150);
-    System { nodes, topology: Topology::Tree(2), quorum: Quorum::Grid, retry }
-}
-
 pub(crate) fn setup(nodes: usize) -> Setup {
-    system(nodes).setup(1, 0).expect("such a system can be")
+    System::of(nodes).setup(1, 0).expect("such a system can be")
 }
 
 pub(crate) fn config(workload: Workload, order: Order) -> Config {

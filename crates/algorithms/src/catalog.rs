@@ -1,6 +1,6 @@
 //! The one list of all algorithms.
 
-use crate::{Algorithm, Model, mutex, mutex::Mutex};
+use crate::{Algorithm, Family, Model, mutex};
 
 /// What there is to know of an algorithm without running it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -18,49 +18,48 @@ pub struct Entry {
 }
 
 impl Entry {
-    const fn of<A: Algorithm>(family: &'static str) -> Self {
-        Self { name: A::NAME, family, assumptions: A::MODEL, cost: A::COST, paper: A::PAPER }
+    const fn of<A: Algorithm>() -> Self {
+        Self { name: A::NAME, family: A::Family::NAME, assumptions: A::MODEL, cost: A::COST, paper: A::PAPER }
     }
 }
 
-/// Something to be done with whichever algorithm was named: one method for each family.
+/// Something to be done with whichever algorithm was named: whatever its family.
 pub trait Job {
     /// What comes of it.
     type Done;
 
-    /// Does it with an algorithm for mutual exclusion.
-    fn mutex<A: Mutex>(self) -> Self::Done;
+    /// Does it.
+    fn with<A: Algorithm>(self) -> Self::Done;
 }
 
 macro_rules! catalog {
-    ($($family:ident: $($algorithm:ty),+;)+) => {
+    ($($algorithm:ty),+ $(,)?) => {
         /// Every algorithm, in the order in which people meet them.
-        pub const ALL: &[Entry] = &[$($(Entry::of::<$algorithm>(stringify!($family))),+),+];
+        pub const ALL: &[Entry] = &[$(Entry::of::<$algorithm>()),+];
 
         /// Does the job with the algorithm of that name, if there is one.
         pub fn visit<J: Job>(name: &str, job: J) -> Option<J::Done> {
-            $($(if name == <$algorithm>::NAME {
-                return Some(job.$family::<$algorithm>());
-            })+)+
+            $(if name == <$algorithm>::NAME {
+                return Some(job.with::<$algorithm>());
+            })+
             None
         }
     };
 }
 
 catalog! {
-    mutex:
-        mutex::Central,
-        mutex::CentralDenying,
-        mutex::TokenRing,
-        mutex::Lamport,
-        mutex::RicartAgrawala,
-        mutex::RicartAgrawalaClock,
-        mutex::SuzukiKasami,
-        mutex::Maekawa,
-        mutex::Raymond,
-        mutex::RaymondPiggyback,
-        mutex::NaimiTrehel,
-        mutex::Nxr,
-        mutex::Fila,
-        mutex::FilaForest;
+    mutex::Central,
+    mutex::CentralDenying,
+    mutex::TokenRing,
+    mutex::Lamport,
+    mutex::RicartAgrawala,
+    mutex::RicartAgrawalaClock,
+    mutex::SuzukiKasami,
+    mutex::Maekawa,
+    mutex::Raymond,
+    mutex::RaymondPiggyback,
+    mutex::NaimiTrehel,
+    mutex::Nxr,
+    mutex::Fila,
+    mutex::FilaForest,
 }

@@ -12,17 +12,25 @@
 
 extern crate alloc;
 
+pub mod broadcast;
 pub mod catalog;
+pub mod detector;
+pub mod election;
+mod family;
+pub mod graph;
+pub mod group;
 pub mod mutex;
 mod node;
 mod protocol;
 pub mod quorum;
+pub mod semaphore;
 mod setup;
 pub mod tree;
 
+pub use family::{Client, Entered, Family, Heard, Phase, Scene};
 pub use node::{NodeId, NodeSet};
 pub use protocol::{
-    Algorithm, Canonical, Clock, Context, Effect, EffectOf, Input, Invariant, Message, Model, Never, Order, Protocol,
-    World, step,
+    Algorithm, Canonical, Clock, CommandOf, Context, Effect, EffectOf, Input, Invariant, Message, Model, Never, Order,
+    OutputOf, Protocol, Timing, World, step,
 };
 pub use setup::{Setup, SetupError};

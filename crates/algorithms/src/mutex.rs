@@ -13,7 +13,7 @@ mod ricart_agrawala;
 mod suzuki_kasami;
 mod token_ring;
 
-use serde::Serialize;
+use alloc::{format, string::String, vec, vec::Vec};
 
 pub use central::Central;
 pub use central_denying::CentralDenying;
@@ -28,7 +28,7 @@ pub use ricart_agrawala::{RicartAgrawala, RicartAgrawalaClock};
 pub use suzuki_kasami::SuzukiKasami;
 pub use token_ring::TokenRing;
 
-use crate::{Algorithm, Context, NodeId, Protocol};
+use crate::{Entered, Family, Heard, Scene, Setup};
 
 /// What a client of mutual exclusion asks of its node. It takes turns: Request, then, once inside, Release.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -46,68 +46,38 @@ pub enum Output {
     Entered,
 }
 
-/// An algorithm of this family.
-pub trait Mutex: Algorithm<Command = Command, Output = Output> {}
-impl<A: Algorithm<Command = Command, Output = Output>> Mutex for A {}
-
-/// The law of the family, given who is inside.
-///
-/// # Errors
-/// Two nodes that are inside together.
-pub fn law(inside: &[NodeId]) -> Result<(), (NodeId, NodeId)> {
-    match inside {
-        [] | [_] => Ok(()),
-        [one, other, ..] => Err((*one, *other)),
+impl From<Entered> for Output {
+    fn from(_: Entered) -> Self {
+        Self::Entered
     }
 }
 
-/// Where a client stands. Each change asserts that the one before it was right: asking twice or leaving without having
-/// entered is a fault of the driver, entering without having asked one of ours.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize)]
-pub enum Phase {
-    /// Wants nothing.
-    #[default]
-    Idle,
-    /// Has asked, and waits.
-    Waiting,
-    /// Is inside.
-    Inside,
-}
+/// The family.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mutex {}
 
-impl Phase {
-    /// Idle → Waiting.
-    ///
-    /// # Panics
-    /// If the client was waiting or inside.
-    pub fn ask(&mut self) {
-        assert_eq!(*self, Self::Idle, "one request at a time");
-        *self = Self::Waiting;
+impl Family for Mutex {
+    const NAME: &'static str = "mutex";
+    type Command = Command;
+    type Output = Output;
+    type News = ();
+    const LEAVE: Option<Command> = Some(Command::Release);
+
+    fn wants(_setup: &Setup) -> Vec<Command> {
+        vec![Command::Request]
     }
 
-    /// Waiting → Inside, and the client is told.
-    ///
-    /// # Panics
-    /// If the client was not waiting.
-    pub fn enter<P: Protocol<Output = Output>>(&mut self, cx: &mut Context<'_, P>) {
-        self.arrive();
-        cx.output(Output::Entered);
+    fn hear(_news: &mut (), output: &Output) -> Heard {
+        match output {
+            Output::Entered => Heard::Entered,
+        }
     }
 
-    /// Waiting → Inside.
-    ///
-    /// # Panics
-    /// If the client was not waiting.
-    pub fn arrive(&mut self) {
-        assert_eq!(*self, Self::Waiting, "only who waits may enter");
-        *self = Self::Inside;
-    }
-
-    /// Inside → Idle.
-    ///
-    /// # Panics
-    /// If the client was not inside.
-    pub fn leave(&mut self) {
-        assert_eq!(*self, Self::Inside, "only who is inside may leave");
-        *self = Self::Idle;
+    /// At most one is inside.
+    fn law(scene: &Scene<'_, Self>) -> Result<(), String> {
+        match scene.inside {
+            [] | [_] => Ok(()),
+            [one, other, ..] => Err(format!("{one} and {other} are inside together")),
+        }
     }
 }

@@ -4,8 +4,9 @@ use alloc::{collections::VecDeque, vec::Vec};
 use core::{fmt::Debug, hash::Hash, ops::Range, time::Duration};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use smallvec::SmallVec;
 
-use crate::{NodeId, Setup, SetupError};
+use crate::{Family, NodeId, NodeSet, Setup, SetupError};
 
 /// A logical clock.
 pub type Clock = u64;
@@ -35,16 +36,19 @@ pub trait Protocol: Clone + Eq + Hash + Debug + Serialize + Send + Sync + 'stati
     type Message: Message;
     /// What a node may want to be woken for; [`Never`] if it never does.
     type Timer: Copy + Ord + Hash + Debug + Serialize + DeserializeOwned + Send + Sync + 'static;
-    /// What the family's clients ask for.
-    type Command: Copy + Eq + Hash + Debug + Send + Sync + 'static;
-    /// What the family's clients are told.
-    type Output: Copy + Eq + Hash + Debug + Send + Sync + 'static;
+    /// The problem that it solves, with the words and the law that go with it.
+    type Family: Family;
 
     /// The system starts.
     fn on_start(&mut self, _cx: &mut Context<'_, Self>) {}
 
+    /// The node is back after a crash. It knows only what it knew before its first start.
+    fn on_restart(&mut self, cx: &mut Context<'_, Self>) {
+        self.on_start(cx);
+    }
+
     /// A client of this node asks for something.
-    fn on_command(&mut self, command: Self::Command, cx: &mut Context<'_, Self>);
+    fn on_command(&mut self, command: CommandOf<Self>, cx: &mut Context<'_, Self>);
 
     /// A message arrives.
     fn on_message(&mut self, from: NodeId, message: Self::Message, cx: &mut Context<'_, Self>);
@@ -52,9 +56,19 @@ pub trait Protocol: Clone + Eq + Hash + Debug + Serialize + Send + Sync + 'stati
     /// A timer fires.
     fn on_timer(&mut self, timer: Self::Timer, cx: &mut Context<'_, Self>);
 
+    /// The failure detector says that a node has crashed. Of each node it says so once, and only if
+    /// [`Model::detector`] asks for one; messages that the dead node sent may still arrive.
+    fn on_crash(&mut self, _node: NodeId, _cx: &mut Context<'_, Self>) {}
+
     /// Something happens here that is nobody else's business. Only a logical clock takes notice.
     fn on_internal_event(&mut self) {}
 }
+
+/// What the clients of a protocol ask for.
+pub type CommandOf<P> = <<P as Protocol>::Family as Family>::Command;
+
+/// What the clients of a protocol are told.
+pub type OutputOf<P> = <<P as Protocol>::Family as Family>::Output;
 
 /// A protocol that stands in the catalog: it has a name, and a whole system of it can be set up.
 pub trait Algorithm: Protocol {
@@ -70,6 +84,16 @@ pub trait Algorithm: Protocol {
     /// # Errors
     /// If the algorithm cannot run on such a system.
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError>;
+
+    /// How many of the nodes have a client: the first ones.
+    fn clients(setup: &Setup) -> usize {
+        setup.nodes()
+    }
+
+    /// What clients may ask for.
+    fn wants(setup: &Setup) -> Vec<CommandOf<Self>> {
+        Self::Family::wants(setup)
+    }
 }
 
 /// What an algorithm's proof takes for granted of the world.
@@ -77,17 +101,40 @@ pub trait Algorithm: Protocol {
 pub struct Model {
     /// The order in which the messages from one node to another must arrive.
     pub order: Order,
+    /// Whether a timer that fires says anything about the messages that have not come.
+    pub timing: Timing,
+    /// Whether it must be told of crashes by a failure detector that is never wrong.
+    pub detector: bool,
     /// Whether it still works when messages get lost.
     pub survives_loss: bool,
     /// Whether the others still get their turn when a node crashes.
     pub survives_crashes: bool,
+    /// Whether a crashed node may come back, having forgotten everything.
+    pub survives_restarts: bool,
 }
 
 impl Model {
     /// No loss, no crash; messages may overtake each other.
-    pub const RELIABLE: Self = Self { order: Order::Any, survives_loss: false, survives_crashes: false };
+    pub const RELIABLE: Self = Self {
+        order: Order::Any,
+        timing: Timing::Any,
+        detector: false,
+        survives_loss: false,
+        survives_crashes: false,
+        survives_restarts: false,
+    };
     /// No loss, no crash; messages from one node to another arrive in the order of their sending.
     pub const RELIABLE_FIFO: Self = Self { order: Order::Fifo, ..Self::RELIABLE };
+}
+
+/// What a timer says about messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Timing {
+    /// Nothing: a message may take any time.
+    Any,
+    /// What has not come within [`Setup::patience`] will never come: delays are bounded, and the bound is known.
+    Bounded,
 }
 
 /// The order in which messages from one node to another arrive.
@@ -126,8 +173,10 @@ pub enum Never {}
 pub enum Input<P: Protocol> {
     /// The system starts.
     Start,
+    /// The node is back after a crash.
+    Restart,
     /// A client asks for something.
-    Command(P::Command),
+    Command(CommandOf<P>),
     /// A message arrives.
     Message {
         /// Who sent it.
@@ -137,6 +186,8 @@ pub enum Input<P: Protocol> {
     },
     /// A timer fires.
     Timer(P::Timer),
+    /// The failure detector says that a node has crashed.
+    Crash(NodeId),
     /// Something happens here that is nobody else's business.
     Internal,
 }
@@ -157,7 +208,7 @@ pub enum Effect<M, T, O> {
 }
 
 /// The effects of a protocol's handlers.
-pub type EffectOf<P> = Effect<<P as Protocol>::Message, <P as Protocol>::Timer, <P as Protocol>::Output>;
+pub type EffectOf<P> = Effect<<P as Protocol>::Message, <P as Protocol>::Timer, OutputOf<P>>;
 
 /// The only door out of a handler. What goes through it is done after the handler returns.
 pub struct Context<'a, P: Protocol> {
@@ -195,7 +246,7 @@ impl<P: Protocol> Context<'_, P> {
     }
 
     /// Tells the client.
-    pub fn output(&mut self, output: P::Output) {
+    pub fn output(&mut self, output: OutputOf<P>) {
         self.effects.push(Effect::Output(output));
     }
 
@@ -214,6 +265,32 @@ impl<P: Protocol> Context<'_, P> {
     pub fn violation(&mut self, what: &'static str) {
         self.effects.push(Effect::Violation(what));
     }
+
+    /// Runs a handler of another protocol that this one is made of. What that one sends and sets goes out wrapped; what it
+    /// tells its client comes back, for this one is the client.
+    pub fn inner<Q: Protocol>(
+        &mut self,
+        message: impl Fn(Q::Message) -> P::Message,
+        timer: impl Fn(Q::Timer) -> P::Timer,
+        run: impl FnOnce(&mut Context<'_, Q>),
+    ) -> SmallVec<[OutputOf<Q>; 2]> {
+        let mut effects = Vec::new();
+        let mut cx =
+            Context { me: self.me, effects: &mut effects, to_self: VecDeque::new(), choose: &mut *self.choose };
+        run(&mut cx);
+        self.to_self.extend(cx.to_self.into_iter().map(&message));
+        let mut outputs = SmallVec::new();
+        for effect in effects {
+            match effect {
+                Effect::Send(to, what) => self.effects.push(Effect::Send(to, message(what))),
+                Effect::SetTimer(what, after) => self.effects.push(Effect::SetTimer(timer(what), after)),
+                Effect::CancelTimer(what) => self.effects.push(Effect::CancelTimer(timer(what))),
+                Effect::Output(output) => outputs.push(output),
+                Effect::Violation(what) => self.effects.push(Effect::Violation(what)),
+            }
+        }
+        outputs
+    }
 }
 
 /// Lets one thing happen to one node, with all that it sends itself in consequence, and appends what it wants done.
@@ -229,9 +306,11 @@ pub fn step<P: Protocol>(
     let mut cx = Context { me, effects, to_self: VecDeque::new(), choose };
     match input {
         Input::Start => node.on_start(&mut cx),
+        Input::Restart => node.on_restart(&mut cx),
         Input::Command(command) => node.on_command(command, &mut cx),
         Input::Message { from, message } => node.on_message(from, message, &mut cx),
         Input::Timer(timer) => node.on_timer(timer, &mut cx),
+        Input::Crash(crashed) => node.on_crash(crashed, &mut cx),
         Input::Internal => node.on_internal_event(),
     }
     while let Some(message) = cx.to_self.pop_front() {
@@ -247,8 +326,10 @@ pub type Canonical<P> = fn(&mut [P], &mut [<P as Protocol>::Message]);
 
 /// A whole system at one instant, for a law that concerns all of it.
 pub struct World<'a, P: Protocol> {
-    /// Every node, in the order of their numbers.
+    /// Every node, in the order of their numbers; those that have crashed as they were then.
     pub nodes: &'a [&'a P],
+    /// Those that have crashed.
+    pub crashed: &'a NodeSet,
     /// Every message in flight: from, to, and what it says.
     pub in_flight: &'a [(NodeId, NodeId, &'a P::Message)],
 }

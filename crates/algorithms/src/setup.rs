@@ -1,19 +1,39 @@
 //! What an algorithm is told when a system is set up.
 
-use alloc::{format, string::String};
+use alloc::{borrow::ToOwned, format, string::String, vec::Vec};
 use core::{fmt, ops::Range, time::Duration};
 
-use crate::{NodeId, quorum::Quorum, tree::Tree};
+use crate::{NodeId, graph::Graph, quorum::Quorum, tree::Tree};
 
-/// The system that an algorithm is to run on. Each takes what concerns it: a tree, quorums, a time to wait.
+/// The system that an algorithm is to run on. Each takes what concerns it.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// A tree over all nodes, whose root has the token at first. Its size is the size of the system.
     pub tree: Tree,
+    /// Which nodes are in each other's reach, where that matters.
+    pub graph: Graph,
+    /// Where each node stands in a square: two coordinates from 0 to 65,535.
+    pub places: Vec<[u16; 2]>,
     /// Whose leave a node needs.
     pub quorum: Quorum,
+    /// How many may be inside together: k.
+    pub k: usize,
+    /// How many groups, or sessions, there are.
+    pub groups: usize,
+    /// How many replicas a resource has: the n of a vote.
+    pub replicas: usize,
+    /// How many of them make a majority: m.
+    pub majority: usize,
+    /// How many bits an identifier has: m.
+    pub bits: u32,
+    /// How many of its first bits name a superpeer: k.
+    pub prefix: u32,
     /// How long a node that was turned away waits before it asks again.
     pub retry: Range<Duration>,
+    /// How long a node waits for an answer before it takes the other for dead: longer than two messages take.
+    pub patience: Duration,
+    /// How long a node pauses between two rounds of what it does again and again.
+    pub period: Duration,
 }
 
 impl Setup {
@@ -34,6 +54,31 @@ impl Setup {
                 "{n} nodes are too many for an algorithm in which each deals with all others; take at most {MOST}"
             ))),
             n => Ok(n),
+        }
+    }
+
+    /// How many may be inside together.
+    ///
+    /// # Errors
+    /// If nobody could ever enter, or everybody always.
+    pub fn k_of_n(&self) -> Result<usize, SetupError> {
+        match (self.k, self.nodes()) {
+            (0, _) => Err(SetupError("k is 0 and nobody could enter; take at least 1, such as --k 2".to_owned())),
+            (k, n) if k > n => {
+                Err(SetupError(format!("k is {k} but there are only {n} nodes; take at most {n}, or more --nodes")))
+            }
+            (k, _) => Ok(k),
+        }
+    }
+
+    /// How many groups there are.
+    ///
+    /// # Errors
+    /// If there are none.
+    pub fn some_groups(&self) -> Result<usize, SetupError> {
+        match self.groups {
+            0 => Err(SetupError("there are 0 groups to choose from; take at least 1, such as --groups 3".to_owned())),
+            groups => Ok(groups),
         }
     }
 

@@ -12,8 +12,8 @@ use alloc::{collections::VecDeque, vec::Vec};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::{Command, Output, Phase};
-use crate::{Algorithm, Context, Model, Never, NodeId, Protocol, Setup, SetupError};
+use super::{Command, Mutex};
+use crate::{Algorithm, Context, Model, Never, NodeId, Phase, Protocol, Setup, SetupError};
 
 /// What clients and coordinator say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -50,8 +50,7 @@ impl Protocol for Central {
     const MODEL: Model = Model::RELIABLE;
     type Message = Message;
     type Timer = Never;
-    type Command = Command;
-    type Output = Output;
+    type Family = Mutex;
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         match command {

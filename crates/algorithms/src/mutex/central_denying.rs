@@ -14,8 +14,8 @@ use core::{ops::Range, time::Duration};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::{Command, Output, Phase};
-use crate::{Algorithm, Context, Model, NodeId, Protocol, Setup, SetupError};
+use super::{Command, Mutex};
+use crate::{Algorithm, Context, Model, NodeId, Phase, Protocol, Setup, SetupError};
 
 /// What clients and coordinator say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -63,8 +63,7 @@ impl Protocol for CentralDenying {
     const MODEL: Model = Model::RELIABLE;
     type Message = Message;
     type Timer = Timer;
-    type Command = Command;
-    type Output = Output;
+    type Family = Mutex;
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         match command {

@@ -14,8 +14,8 @@ use alloc::{collections::VecDeque, vec::Vec};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::{Command, Output, Phase};
-use crate::{Algorithm, Context, Invariant, Model, Never, NodeId, Protocol, Setup, SetupError, World};
+use super::{Command, Mutex};
+use crate::{Algorithm, Context, Invariant, Model, Never, NodeId, Phase, Protocol, Setup, SetupError, World};
 
 /// What nodes say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -64,8 +64,7 @@ impl Protocol for Fila {
     const INVARIANT: Option<Invariant<Self>> = Some(invariant);
     type Message = Message;
     type Timer = Never;
-    type Command = Command;
-    type Output = Output;
+    type Family = Mutex;
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         match command {

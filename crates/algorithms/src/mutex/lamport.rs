@@ -15,7 +15,7 @@ use alloc::{collections::BTreeSet, vec::Vec};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::{Command, Output};
+use super::{Command, Mutex, Output};
 use crate::{Algorithm, Canonical, Clock, Context, Model, Never, NodeId, NodeSet, Protocol, Setup, SetupError};
 
 /// What nodes say to each other.
@@ -71,8 +71,7 @@ impl Protocol for Lamport {
     const CANONICAL: Option<Canonical<Self>> = Some(shift_clocks);
     type Message = Message;
     type Timer = Never;
-    type Command = Command;
-    type Output = Output;
+    type Family = Mutex;
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         match command {

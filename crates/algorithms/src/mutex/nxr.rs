@@ -17,7 +17,7 @@ use alloc::{collections::VecDeque, vec::Vec};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::{Command, Output};
+use super::{Command, Mutex, Output};
 use crate::{Algorithm, Context, Invariant, Model, Never, NodeId, Protocol, Setup, SetupError, World};
 
 /// What nodes say to each other.
@@ -69,8 +69,7 @@ impl Protocol for Nxr {
     const INVARIANT: Option<Invariant<Self>> = Some(lemmas);
     type Message = Message;
     type Timer = Never;
-    type Command = Command;
-    type Output = Output;
+    type Family = Mutex;
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         match command {

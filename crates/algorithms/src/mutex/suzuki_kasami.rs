@@ -13,8 +13,8 @@ use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::{Command, Output, Phase};
-use crate::{Algorithm, Context, Model, Never, NodeId, Protocol, Setup, SetupError};
+use super::{Command, Mutex};
+use crate::{Algorithm, Context, Model, Never, NodeId, Phase, Protocol, Setup, SetupError};
 
 /// What nodes say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -66,8 +66,7 @@ impl Protocol for SuzukiKasami {
     const MODEL: Model = Model::RELIABLE;
     type Message = Message;
     type Timer = Never;
-    type Command = Command;
-    type Output = Output;
+    type Family = Mutex;
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         match command {

@@ -12,8 +12,8 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::{Command, Output, Phase};
-use crate::{Algorithm, Context, Model, Never, NodeId, Protocol, Setup, SetupError};
+use super::{Command, Mutex};
+use crate::{Algorithm, Context, Model, Never, NodeId, Phase, Protocol, Setup, SetupError};
 
 /// What neighbours say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -47,8 +47,7 @@ impl Protocol for TokenRing {
     const MODEL: Model = Model::RELIABLE;
     type Message = Message;
     type Timer = Never;
-    type Command = Command;
-    type Output = Output;
+    type Family = Mutex;
 
     fn on_start(&mut self, cx: &mut Context<'_, Self>) {
         if self.token {

@@ -1,0 +1,75 @@
+//! k-exclusion: the weights of those inside add up to at most k, and whoever asks gets in.
+
+use alloc::{format, string::String, vec, vec::Vec};
+
+use crate::{Entered, Family, Heard, Scene, Setup};
+
+/// What a client of a semaphore asks of its node. It takes turns: Acquire, then, once inside, Release.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Command {
+    /// Let me in, with so many of the k units.
+    Acquire(u32),
+    /// I am leaving, and give them back.
+    Release,
+    /// Let there be so many units from now on.
+    Resize(u32),
+}
+
+/// What a client of a semaphore is told.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Output {
+    /// You are inside.
+    Entered,
+    /// There are so many units from now on.
+    Resized(u32),
+}
+
+impl From<Entered> for Output {
+    fn from(_: Entered) -> Self {
+        Self::Entered
+    }
+}
+
+/// The family.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Semaphore {}
+
+impl Family for Semaphore {
+    const NAME: &'static str = "semaphore";
+    type Command = Command;
+    type Output = Output;
+    /// The largest number of units that this client knows there to have been; 0 if it was never told.
+    type News = u32;
+    const LEAVE: Option<Command> = Some(Command::Release);
+
+    fn wants(_setup: &Setup) -> Vec<Command> {
+        vec![Command::Acquire(1)]
+    }
+
+    fn hear(most: &mut u32, output: &Output) -> Heard {
+        match output {
+            Output::Entered => Heard::Entered,
+            Output::Resized(units) => {
+                *most = (*most).max(*units);
+                Heard::Finished
+            }
+        }
+    }
+
+    /// At most k are inside, counted by weight. Whoever entered before k was made smaller may stay.
+    fn law(scene: &Scene<'_, Self>) -> Result<(), String> {
+        let weight = |node| match scene.client(node).asked {
+            Some(Command::Acquire(units)) => units as usize,
+            Some(Command::Release | Command::Resize(_)) | None => 0,
+        };
+        let inside: usize = scene.inside.iter().map(|node| weight(*node)).sum();
+        if inside <= scene.limit {
+            return Ok(());
+        }
+        let most = scene.living().map(|(_, client)| client.news as usize).max().unwrap_or(0).max(scene.limit);
+        if inside <= most {
+            return Ok(());
+        }
+        Err(format!("{} are inside together with {inside} of {most} units", crate::family::names(scene.inside)))
+    }
+}

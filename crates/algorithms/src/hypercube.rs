@@ -7,10 +7,10 @@
 
 use crate::NodeId;
 
-/// ⌈log n⌉: how many clusters each node sees.
+/// ⌈log n⌉: the dimensions of the smallest hypercube with at least n corners, and how many clusters each node sees.
 #[must_use]
 pub fn dimension(n: usize) -> u32 {
-    n.next_power_of_two().trailing_zeros()
+    n.next_power_of_two().ilog2()
 }
 
 /// C(i, s) of a system of n: the nodes of a cluster, in the order in which i turns to them.

@@ -87,6 +87,7 @@ pub trait Layer<T: Payload>: Protocol<Family = Broadcast<T>> {
 
 impl<T: Payload> Family for Broadcast<T> {
     const NAME: &'static str = "broadcast";
+    const LAW: &'static str = "everything said reaches all once";
     type Command = Command<T>;
     type Output = Output<T>;
     type News = Deliveries;

@@ -74,15 +74,14 @@ pub trait Layer<T: Payload>: Protocol<Family = Broadcast<T>> {
     /// If it cannot run on such a system.
     fn layers(setup: &Setup) -> Result<Vec<Self>, SetupError>;
 
-    /// Every payload that a node still has to spread, and every one in these messages. With this, and [`Self::renumber`],
-    /// the algorithm above can have a [`Protocol::CANONICAL`] form.
-    fn payloads<'a>(
+    /// Rewrites nodes and messages in flight into an equivalent state: the numbers of broadcasts become the smallest with
+    /// which the same will happen, and what is still to be spread becomes what the algorithm above says. It is part of that
+    /// one's [`Protocol::CANONICAL`].
+    fn rewrite<'a>(
         nodes: impl Iterator<Item = &'a mut Self>,
         messages: impl Iterator<Item = &'a mut Self::Message>,
-    ) -> Vec<&'a mut T>;
-
-    /// Rewrites the numbers of broadcasts into the smallest with which the same will happen.
-    fn renumber<'a>(nodes: impl Iterator<Item = &'a mut Self>, messages: impl Iterator<Item = &'a mut Self::Message>);
+        payload: impl FnMut(&mut T),
+    );
 }
 
 impl<T: Payload> Family for Broadcast<T> {

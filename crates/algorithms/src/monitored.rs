@@ -4,6 +4,7 @@
 //! bounded delays for granted, and pays for the tests.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,7 @@ use crate::{
 };
 
 /// What nodes say to each other: the detectors, or the algorithm above.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message<M> {
     /// The detectors.
     Detector(HiAdsdMessage),
@@ -26,6 +27,16 @@ impl<M: crate::Message> From<&Message<M>> for &'static str {
         match message {
             Message::Detector(message) => message.into(),
             Message::Above(message) => message.kind(),
+        }
+    }
+}
+
+/// Each is written as it writes itself.
+impl<M: fmt::Debug> fmt::Debug for Message<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Detector(message) => message.fmt(f),
+            Self::Above(message) => message.fmt(f),
         }
     }
 }

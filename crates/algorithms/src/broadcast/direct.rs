@@ -44,17 +44,17 @@ impl<T: Payload> Layer<T> for Direct<T> {
         Ok(setup.ids().map(node).collect())
     }
 
-    fn payloads<'a>(
-        _nodes: impl Iterator<Item = &'a mut Self>,
+    /// Nobody compares the numbers.
+    fn rewrite<'a>(
+        nodes: impl Iterator<Item = &'a mut Self>,
         messages: impl Iterator<Item = &'a mut Message<T>>,
-    ) -> Vec<&'a mut T> {
-        messages.map(|Message::Request { payload, .. }| payload).collect()
-    }
-
-    /// Nobody compares them.
-    fn renumber<'a>(nodes: impl Iterator<Item = &'a mut Self>, messages: impl Iterator<Item = &'a mut Message<T>>) {
+        mut rewrite: impl FnMut(&mut T),
+    ) {
         nodes.for_each(|node| node.sent = 0);
-        messages.for_each(|Message::Request { number, .. }| *number = 0);
+        for Message::Request { number, payload } in messages {
+            *number = 0;
+            rewrite(payload);
+        }
     }
 }
 

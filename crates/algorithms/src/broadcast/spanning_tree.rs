@@ -105,40 +105,31 @@ impl<T: Payload> Layer<T> for SpanningTree<T> {
         Ok(setup.ids().map(node).collect())
     }
 
-    fn payloads<'a>(
+    /// Only differences matter between the numbers of one root, and what everybody has is all equally old: it becomes 0.
+    fn rewrite<'a>(
         nodes: impl Iterator<Item = &'a mut Self>,
         messages: impl Iterator<Item = &'a mut Message<T>>,
-    ) -> Vec<&'a mut T> {
-        let of_node = |node: &'a mut Self| {
-            let under_way = node.under_way.as_mut().map(|under_way| &mut under_way.payload);
-            under_way.into_iter().chain(node.line.iter_mut())
-        };
-        let of_message = |message: &'a mut Message<T>| match message {
-            Message::Tree { payload, .. } => Some(payload),
-            Message::Ack { .. } => None,
-        };
-        nodes.flat_map(of_node).chain(messages.filter_map(of_message)).collect()
-    }
-
-    /// Only differences matter between the numbers of one root: the smallest that anybody has becomes 0.
-    fn renumber<'a>(nodes: impl Iterator<Item = &'a mut Self>, messages: impl Iterator<Item = &'a mut Message<T>>) {
-        let mut lasts: Vec<_> = nodes.map(|node| (node.nodes, &mut node.last)).collect();
-        let mut numbers: Vec<_> = messages
-            .map(|message| match message {
-                Message::Tree { root, number, .. } | Message::Ack { root, number } => (*root, number),
-            })
-            .collect();
-        let all = lasts.first().map_or(0, |(nodes, _)| *nodes);
-        for root in NodeId::all(all) {
-            let of_nodes = lasts.iter().map(|(_, last)| last.get(&root).copied().unwrap_or(0));
-            let of_messages = numbers.iter().filter(|(of, _)| *of == root).map(|(_, number)| **number);
-            let least = of_nodes.chain(of_messages).min().unwrap_or(0);
-            for (_, last) in &mut lasts {
-                last.entry(root).and_modify(|number| *number -= least);
-            }
-            numbers.iter_mut().filter(|(of, _)| *of == root).for_each(|(_, number)| **number -= least);
+        mut rewrite: impl FnMut(&mut T),
+    ) {
+        let mut nodes: Vec<&mut Self> = nodes.collect();
+        let everybody_has = |root: NodeId| nodes.iter().map(|node| node.last_of(root)).min().unwrap_or(0);
+        let old: Vec<u64> = NodeId::all(nodes.first().map_or(0, |node| node.nodes)).map(everybody_has).collect();
+        let renumber = |root: NodeId, number: &mut u64| *number = number.saturating_sub(old[root.index()]);
+        for node in &mut nodes {
+            node.last.iter_mut().for_each(|(root, number)| renumber(*root, number));
+            node.last.retain(|_, number| *number > 0);
+            let under_way = node.under_way.iter_mut().map(|under_way| &mut under_way.payload);
+            under_way.chain(&mut node.line).for_each(&mut rewrite);
         }
-        lasts.iter_mut().for_each(|(_, last)| last.retain(|_, number| *number > 0));
+        for message in messages {
+            match message {
+                Message::Tree { root, number, payload, .. } => {
+                    renumber(*root, number);
+                    rewrite(payload);
+                }
+                Message::Ack { root, number } => renumber(*root, number),
+            }
+        }
     }
 }
 

@@ -168,21 +168,25 @@ fn replies_balance(world: &World<'_, RaymondK>) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Only differences between clocks matter: move the smallest to zero. With k > 1 a slow node may come to owe any number of
-/// replies, so only for k = 1 this makes a system that runs for ever finite.
+/// Only differences between clocks matter, and a claim before all that nodes know is merely old: the smallest of theirs becomes
+/// 1, and what is older 0. With k > 1 a slow node may come to owe any number of replies, so only for k = 1 this makes a
+/// system that runs for ever finite.
 fn shift_clocks(nodes: &mut [RaymondK], messages: &mut [Message]) {
-    let of_nodes = nodes.iter_mut().flat_map(|node| {
-        let claim = match &mut node.phase {
-            Phase::Waiting { clock } => Some(clock),
-            Phase::Idle | Phase::Inside => None,
-        };
-        core::iter::once(&mut node.clock).chain(claim)
-    });
-    let of_messages = messages.iter_mut().filter_map(|message| match message {
-        Message::Request(clock) => Some(clock),
-        Message::Reply(_) => None,
-    });
-    let mut clocks: Vec<&mut Clock> = of_nodes.chain(of_messages).collect();
-    let least = clocks.iter().map(|clock| **clock).min().unwrap_or(0);
-    clocks.iter_mut().for_each(|clock| **clock -= least);
+    let known = |node: &RaymondK| match node.phase {
+        Phase::Waiting { clock } => clock, // never later than the node's own clock
+        Phase::Idle | Phase::Inside => node.clock,
+    };
+    let least = nodes.iter().map(known).min().unwrap_or(0);
+    let shift = |clock: &mut Clock| *clock = (*clock + 1).saturating_sub(least);
+    for node in nodes {
+        shift(&mut node.clock);
+        if let Phase::Waiting { clock } = &mut node.phase {
+            shift(clock);
+        }
+    }
+    for message in messages {
+        if let Message::Request(clock) = message {
+            shift(clock);
+        }
+    }
 }

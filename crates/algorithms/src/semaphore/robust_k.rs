@@ -12,6 +12,7 @@
 //! is known anyway, and so what must be one step is one step.
 
 use alloc::{collections::BTreeMap, vec::Vec};
+use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,7 @@ use crate::{
 };
 
 /// What nodes say to each other.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message<M> {
     /// Of the layer that spreads the requests.
     Layer(M),
@@ -35,6 +36,16 @@ impl<M: crate::Message> From<&Message<M>> for &'static str {
         match message {
             Message::Layer(message) => message.kind(),
             Message::Reply(_) => "Reply",
+        }
+    }
+}
+
+/// What the layer says is written as the layer writes it.
+impl<M: fmt::Debug> fmt::Debug for Message<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Layer(message) => message.fmt(f),
+            Self::Reply(count) => write!(f, "Reply({count})"),
         }
     }
 }
@@ -221,32 +232,25 @@ impl<B: Layer<Clock>> RobustK<B> {
     }
 }
 
-/// Only differences between clocks matter: move the smallest to zero; and let the layer do so with its numbers. With k > 1 a
-/// slow node may come to owe any number of replies, so only for k = 1 this makes a system that runs for ever finite.
+/// Only differences between clocks matter, and a claim before all that the living know is merely old: the smallest of theirs
+/// becomes 1, and what is older 0. With k > 1 a slow node may come to owe any number of replies, so only for k = 1 this
+/// makes a system that runs for ever finite.
 fn shift_clocks<B: Layer<Clock>>(nodes: &mut [RobustK<B>], messages: &mut [Message<B::Message>]) {
-    fn layers<B>(nodes: &mut [RobustK<B>]) -> impl Iterator<Item = &mut B> {
-        nodes.iter_mut().map(|node| &mut node.layer)
-    }
-    fn of_layer<M>(messages: &mut [Message<M>]) -> impl Iterator<Item = &mut M> {
-        messages.iter_mut().filter_map(|message| match message {
-            Message::Layer(message) => Some(message),
-            Message::Reply(_) => None,
-        })
-    }
-    let own = |node: &RobustK<B>| match node.phase {
+    let known = |node: &RobustK<B>| match node.phase {
         Phase::Waiting { clock } => clock, // never later than the node's own clock
         Phase::Idle | Phase::Inside => node.clock,
     };
-    let spread = B::payloads(layers(nodes), of_layer(messages)).into_iter().map(|clock| *clock).min();
-    let least = nodes.iter().map(own).chain(spread).min().unwrap_or(0);
-    for clock in B::payloads(layers(nodes), of_layer(messages)) {
-        *clock -= least;
-    }
+    let least = nodes.iter().map(known).min().unwrap_or(0);
+    let shift = |clock: &mut Clock| *clock = (*clock + 1).saturating_sub(least);
     for node in &mut *nodes {
-        node.clock -= least;
+        shift(&mut node.clock);
         if let Phase::Waiting { clock } = &mut node.phase {
-            *clock -= least;
+            shift(clock);
         }
     }
-    B::renumber(layers(nodes), of_layer(messages));
+    let of_layer = messages.iter_mut().filter_map(|message| match message {
+        Message::Layer(message) => Some(message),
+        Message::Reply(_) => None,
+    });
+    B::rewrite(nodes.iter_mut().map(|node| &mut node.layer), of_layer, shift);
 }

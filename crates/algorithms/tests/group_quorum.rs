@@ -203,6 +203,35 @@ fn a_lock_is_called_back_once_and_from_who_has_it() {
     }
 }
 
+/// The same groups. The last of them loses the lock to group 1, has it again when that one leaves, and loses it to group 2,
+/// whose request comes late: 3l + 6(q−1) is no bound.
+#[test]
+fn a_lock_may_be_lost_more_than_once() {
+    let mut system = System::new(3, 5, Quorum::Grid);
+    for (process, group) in [(0, 6), (1, 5), (2, 4)] {
+        system.ask(process, group as u32 - 3);
+        system.deliver(process, group, "ProcessRequest");
+    }
+    let lose_to = |system: &mut System, group: usize| {
+        system.deliver(3, 6, "GroupGrant");
+        system.deliver(group, 3, "GroupRequest");
+        system.deliver(3, 6, "GroupRecall");
+        system.deliver(6, 3, "GroupReturn");
+        system.deliver(3, group, "GroupGrant");
+    };
+    system.deliver(6, 3, "GroupRequest");
+    lose_to(&mut system, 4);
+    for voter in [5, 7] {
+        system.deliver(4, voter, "GroupRequest");
+        system.deliver(voter, 4, "GroupGrant");
+    }
+    system.deliver(4, 2, "ProcessReply");
+    system.leave(2);
+    system.deliver(2, 4, "ProcessEnd");
+    system.deliver(4, 3, "GroupRelease");
+    lose_to(&mut system, 5);
+}
+
 /// Group 3 of a grid of four (here n5) has left when the recall of a lock comes, and competes for it again.
 #[test]
 fn a_recall_for_a_claim_that_is_over_is_ignored() {

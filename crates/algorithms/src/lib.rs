@@ -19,6 +19,8 @@ pub mod election;
 mod family;
 pub mod graph;
 pub mod group;
+pub mod hypercube;
+mod monitored;
 pub mod mutex;
 mod node;
 mod protocol;
@@ -28,6 +30,7 @@ mod setup;
 pub mod tree;
 
 pub use family::{Client, Entered, Family, Heard, Phase, Scene};
+pub use monitored::Monitored;
 pub use node::{NodeId, NodeSet};
 pub use protocol::{
     Algorithm, Canonical, Clock, CommandOf, Context, Effect, EffectOf, Input, Invariant, Message, Model, Never, Order,

@@ -1,6 +1,12 @@
 //! k-exclusion: the weights of those inside add up to at most k, and whoever asks gets in.
 
+mod raymond_k;
+mod robust_k;
+
 use alloc::{format, string::String, vec, vec::Vec};
+
+pub use raymond_k::RaymondK;
+pub use robust_k::{RobustK, RobustKDirect, RobustKTree};
 
 use crate::{Entered, Family, Heard, Scene, Setup};
 

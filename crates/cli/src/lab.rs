@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
 use clap::Subcommand;
-use vez_algorithms::catalog::{self, Job};
+use vez_algorithms::catalog;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -39,9 +39,9 @@ impl Command {
     }
 }
 
-/// Does a job with the algorithm of that name, or says which one may have been meant.
-fn with<J: Job>(name: &str, job: J) -> Result<J::Done> {
-    catalog::visit(name, job).ok_or_else(|| {
+/// The algorithm of that name, or which one may have been meant.
+fn find(name: &str) -> Result<&'static catalog::Entry> {
+    catalog::find(name).ok_or_else(|| {
         let likeness = |entry: &&catalog::Entry| (strsim::jaro_winkler(name, entry.name) * 1000.0) as u32;
         let nearest = catalog::ALL.iter().max_by_key(likeness).filter(|entry| likeness(entry) > 700);
         match nearest {

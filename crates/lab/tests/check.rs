@@ -231,8 +231,7 @@ fn fingerprints_and_whole_states_count_the_same() {
 #[test]
 fn too_many_states_are_an_error() {
     let config = Config { max_states: 1000, ..config(Workload::Requests(2), Order::Any) };
-    let result =
-        vez_lab::check::check::<mutex::RicartAgrawala>(&setup(3), &config, || Duration::ZERO, &mut |_| {});
+    let result = vez_lab::check::check::<mutex::RicartAgrawala>(&setup(3), &config, || Duration::ZERO, &mut |_| {});
     let error = result.expect_err("there are more than a thousand").to_string();
     assert_eq!(error, "there are more than 1000 states; take fewer nodes or requests, or raise --max-states");
 }

@@ -1,6 +1,10 @@
 //! Group exclusion: all who are inside have asked for the same session, and whoever asks gets in.
 
+mod ledger_group;
+
 use alloc::{format, string::String, vec::Vec};
+
+pub use ledger_group::LedgerGroup;
 
 use serde::{Deserialize, Serialize};
 

@@ -19,6 +19,7 @@ pub mod election;
 mod family;
 pub mod graph;
 pub mod group;
+pub mod ledger;
 pub mod mutex;
 mod node;
 mod protocol;

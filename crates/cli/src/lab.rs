@@ -2,6 +2,7 @@
 
 mod check;
 mod list;
+mod risk;
 mod run;
 mod system;
 mod trace;
@@ -22,6 +23,8 @@ pub(crate) enum Command {
     Check(check::Args),
     /// Write a simulated run down as JSON Lines.
     Trace(trace::Args),
+    /// Compute how likely a vote lets two in when coordinators forget.
+    Risk(risk::Args),
 }
 
 impl Command {
@@ -31,6 +34,7 @@ impl Command {
             Self::Run(args) => args.run(),
             Self::Check(args) => args.run(),
             Self::Trace(args) => args.run(),
+            Self::Risk(args) => args.run(),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! - [`check`] explores every interleaving of a small system.
 //! - [`stage`] plays a run step by step, for transcripts.
 //! - [`trace`] writes a run down.
+//! - [`risk`] computes how likely coordinators that forget let two in.
 //!
 //! Nothing here knows a wall clock, and nothing depends on the order of a hash map: the same seed gives the same run, byte
 //! for byte.
@@ -11,6 +12,7 @@
 pub mod check;
 mod quiet;
 mod random;
+pub mod risk;
 pub mod sim;
 pub mod stage;
 pub mod stats;

@@ -1,56 +1,44 @@
 //! Voting by coordinators that may forget [LLCZ04], as [TS07] teaches it. Steps: docs/algorithms/voting.md.
 //!
 //! A resource has n replicas, each with a coordinator that has one vote. A process asks all of them and enters with m > n/2
-//! votes. A coordinator that has given its vote away says so at once; who cannot reach m any more gives the votes back, and
-//! tries again after a random while. A coordinator that crashes comes back soon and has forgotten to whom it gave its vote:
-//! that may let a second process in, but only if 2m−n of the m coordinators forget while one is inside.
+//! votes. A coordinator that has given its vote away says so at once; who cannot reach m any more gives its votes back, and
+//! tries again after a random while. A coordinator that crashes is back soon and has forgotten to whom it gave its vote:
+//! that may let a second process in, but only if 2m−n of the m coordinators forget while the first is inside.
 //!
-//!   n1 → n4  Request(ballot)        n4 → n1  Vote(ballot), or Denied(ballot)        n1 → n4  Release(ballot)
+//!   n1 → n4  Request        n4 → n1  Vote, or Denied and n1 may have to try again        n1 → n4  Release
 //!
 //! Cost: 3n messages for an entry at the first attempt. Assumes: no loss; no process crashes; FIFO not needed. Coordinators
 //! may crash as long as m live. Nobody is promised a turn.
-//! Departures: see the page; a ballot has the number of its attempt, so that late answers and releases are told from new ones.
+//! Departures: a coordinator that still owes an answer is not asked again; the page says why, and lists the others.
 
 mod ring;
 
-use alloc::{
-    borrow::ToOwned,
-    collections::{BTreeMap, BTreeSet},
-    format,
-    vec::Vec,
-};
+use alloc::{borrow::ToOwned, format, vec::Vec};
 use core::{ops::Range, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Mutex, Output};
-use crate::{Algorithm, Canonical, Context, Model, NodeId, NodeSet, Protocol, Setup, SetupError, Timing};
-
-/// One attempt of one process.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct Ballot {
-    process: NodeId,
-    attempt: u64,
-}
+use crate::{Algorithm, Context, Invariant, Model, NodeId, NodeSet, Protocol, Setup, SetupError, Timing, World};
 
 /// What processes and coordinators say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
 pub enum Message {
     /// Give me your vote.
-    Request(Ballot),
+    Request,
     /// You have it.
-    Vote(Ballot),
-    /// Another has it.
-    Denied(Ballot),
+    Vote,
+    /// I have given it away.
+    Denied,
     /// Take it back.
-    Release(Ballot),
+    Release,
 }
 
 /// What a process wants to be woken for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Timer {
-    /// It asked a while ago, and some answers are still missing: they will not come.
+    /// It asked a while ago, and the answers that are still missing will not come.
     GiveUp,
     /// Its attempt failed a while ago, and it may try again.
     Retry,
@@ -64,7 +52,7 @@ enum Phase {
         votes: NodeSet,
         denials: NodeSet,
     },
-    /// Its attempt has failed; it will try again.
+    /// Its attempt has failed, and it will try again.
     BackingOff,
     Inside {
         votes: NodeSet,
@@ -74,16 +62,13 @@ enum Phase {
 /// A process: it wants in now and then.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 struct Process {
-    me: NodeId,
     coordinators: NodeSet,
     /// m
     majority: usize,
     retry: Range<Duration>,
     patience: Duration,
-    /// The number of the last attempt.
-    attempt: u64,
-    /// How often it has failed since it was last inside.
-    failures: u32,
+    /// Those that were asked and have not answered, be it in this attempt or an earlier one.
+    unanswered: NodeSet,
     phase: Phase,
 }
 
@@ -93,12 +78,8 @@ struct Coordinator {
     /// i, of `rname-i`.
     replica: usize,
     /// Who has its vote, as far as it remembers.
-    vote: Option<Ballot>,
+    vote: Option<NodeId>,
 }
-
-/// One node of a system that votes.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
-pub struct Voting(Role);
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 enum Role {
@@ -106,8 +87,9 @@ enum Role {
     Coordinator(Coordinator),
 }
 
-/// The back-off is doubled so often at most.
-const MOST_DOUBLINGS: u32 = 6;
+/// One node of a system that votes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub struct Voting(Role);
 
 /// Nobody means to have more replicas than this.
 const MOST_REPLICAS: usize = 1 << 14;
@@ -132,39 +114,31 @@ pub fn majority_of(replicas: usize, majority: usize) -> Result<(), SetupError> {
 
 impl Algorithm for Voting {
     const NAME: &'static str = "voting";
-    const COST: &'static str = "3n an attempt, n replicas";
+    const COST: &'static str = "3r an attempt, r replicas";
     const PAPER: &'static str = "LLCZ04";
 
     /// The processes, then the coordinators.
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
-        let (replicas, majority) = (setup.replicas, setup.majority);
-        majority_of(replicas, majority)?;
-        let processes = setup.nodes();
-        let coordinators: NodeSet = NodeId::all(processes + replicas).skip(processes).collect();
-        let process = |me| Process {
-            me,
-            coordinators: coordinators.clone(),
-            majority,
+        majority_of(setup.replicas, setup.majority)?;
+        let (processes, replicas) = (setup.nodes(), setup.replicas);
+        let process = Process {
+            coordinators: NodeId::all(processes + replicas).skip(processes).collect(),
+            majority: setup.majority,
             retry: setup.retry.clone(),
             patience: setup.patience,
-            attempt: 0,
-            failures: 0,
+            unanswered: NodeSet::new(),
             phase: Phase::Idle,
         };
-        let mut places: Vec<(usize, usize)> = ring::placement(replicas, replicas)
-            .into_iter()
-            .enumerate()
-            .map(|(replica, node)| (node, replica))
-            .collect();
-        places.sort_unstable();
-        let coordinator = |(_, replica)| Self(Role::Coordinator(Coordinator { replica, vote: None }));
-        Ok(setup.ids().map(|me| Self(Role::Process(process(me)))).chain(places.into_iter().map(coordinator)).collect())
+        let mut nodes: Vec<Self> = setup.ids().map(|_| Self(Role::Process(process.clone()))).collect();
+        let coordinator = |replica| Self(Role::Coordinator(Coordinator { replica, vote: None }));
+        nodes.extend(ring::tenants(replicas).into_iter().map(coordinator));
+        Ok(nodes)
     }
 }
 
 impl Protocol for Voting {
     const MODEL: Model = Model { timing: Timing::Bounded, ..Model::RELIABLE };
-    const CANONICAL: Option<Canonical<Self>> = Some(renumber);
+    const INVARIANT: Option<Invariant<Self>> = Some(whoever_counts_a_vote_has_it);
     type Message = Message;
     type Timer = Timer;
     type Family = Mutex;
@@ -179,23 +153,23 @@ impl Protocol for Voting {
 
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match (&mut self.0, message) {
-            (Role::Coordinator(_), Message::Request(ballot)) if ballot.process != from => {
-                cx.violation("a Request for somebody else");
-            }
-            (Role::Coordinator(coordinator), Message::Request(ballot)) => coordinator.on_request(ballot, cx),
-            (Role::Coordinator(coordinator), Message::Release(ballot)) => coordinator.on_release(ballot),
-            (Role::Process(process), Message::Vote(ballot)) => process.on_vote(from, ballot, cx),
-            (Role::Process(process), Message::Denied(ballot)) => process.on_denied(from, ballot, cx),
-            (Role::Coordinator(_), Message::Vote(_) | Message::Denied(_)) => cx.violation("an answer to a coordinator"),
-            (Role::Process(_), Message::Request(_) | Message::Release(_)) => cx.violation("a process has no vote"),
+            (Role::Coordinator(coordinator), Message::Request) => coordinator.on_request(from, cx),
+            (Role::Coordinator(coordinator), Message::Release) => coordinator.on_release(from),
+            (Role::Process(process), Message::Vote) => process.on_vote(from, cx),
+            (Role::Process(process), Message::Denied) => process.on_denied(from, cx),
+            (Role::Coordinator(_), Message::Vote | Message::Denied) => cx.violation("an answer to a coordinator"),
+            (Role::Process(_), Message::Request | Message::Release) => cx.violation("a process has no vote to give"),
         }
     }
 
     fn on_timer(&mut self, timer: Timer, cx: &mut Context<'_, Self>) {
         let Role::Process(process) = &mut self.0 else { panic!("only processes set timers") };
         match timer {
-            Timer::GiveUp => process.fail(cx), // LLCZ04:7
-            Timer::Retry => process.begin(cx), // LLCZ04:8
+            Timer::GiveUp => {
+                process.unanswered = NodeSet::new(); // LLCZ04:8
+                process.fail(cx);
+            }
+            Timer::Retry => process.begin(cx), // LLCZ04:7
         }
     }
 }
@@ -206,42 +180,40 @@ impl Process {
         self.begin(cx);
     }
 
-    /// LLCZ04:2 Each attempt asks every coordinator.
+    /// LLCZ04:2 Every coordinator is asked, but for those that owe an answer already: that will do for this attempt.
     fn begin(&mut self, cx: &mut Context<'_, Voting>) {
-        self.attempt += 1;
         self.phase = Phase::Asking { votes: NodeSet::new(), denials: NodeSet::new() };
-        cx.multicast(self.coordinators.iter(), &Message::Request(self.ballot()));
+        for coordinator in self.coordinators.iter() {
+            if self.unanswered.insert(coordinator) {
+                cx.send(coordinator, Message::Request);
+            }
+        }
         cx.set_timer(Timer::GiveUp, self.patience..self.patience);
     }
 
-    fn on_vote(&mut self, from: NodeId, ballot: Ballot, cx: &mut Context<'_, Voting>) {
-        let is_ours = ballot == self.ballot();
+    fn on_vote(&mut self, from: NodeId, cx: &mut Context<'_, Voting>) {
+        self.unanswered.remove(from);
         match &mut self.phase {
-            Phase::Asking { votes, .. } if is_ours => {
+            Phase::Asking { votes, .. } => {
                 votes.insert(from);
-                if votes.len() == self.majority {
-                    // LLCZ04:4
-                    self.phase = Phase::Inside { votes: core::mem::take(votes) };
-                    self.failures = 0;
+                if votes.len() >= self.majority {
+                    self.phase = Phase::Inside { votes: core::mem::take(votes) }; // LLCZ04:4
                     cx.cancel_timer(Timer::GiveUp);
                     cx.output(Output::Entered);
                 }
             }
             // LLCZ04:5 More votes than needed: the more there are, the more must be forgotten before a second one gets in.
-            Phase::Inside { votes } if is_ours => {
+            Phase::Inside { votes } => {
                 votes.insert(from);
             }
-            // LLCZ04:6 It comes too late: that attempt is over.
-            Phase::Idle | Phase::Asking { .. } | Phase::BackingOff | Phase::Inside { .. } => {
-                cx.send(from, Message::Release(ballot));
-            }
+            Phase::Idle | Phase::BackingOff => cx.send(from, Message::Release), // LLCZ04:6
         }
     }
 
-    fn on_denied(&mut self, from: NodeId, ballot: Ballot, cx: &mut Context<'_, Voting>) {
-        let is_ours = ballot == self.ballot();
+    fn on_denied(&mut self, from: NodeId, cx: &mut Context<'_, Voting>) {
+        self.unanswered.remove(from);
         match &mut self.phase {
-            Phase::Asking { denials, .. } if is_ours => {
+            Phase::Asking { denials, .. } => {
                 denials.insert(from);
                 // LLCZ04:7 Those that are left are no majority.
                 if self.coordinators.len() - denials.len() < self.majority {
@@ -249,7 +221,7 @@ impl Process {
                 }
             }
             // That attempt is over, or did without this vote: harmless.
-            Phase::Idle | Phase::Asking { .. } | Phase::BackingOff | Phase::Inside { .. } => {}
+            Phase::Idle | Phase::BackingOff | Phase::Inside { .. } => {}
         }
     }
 
@@ -258,11 +230,9 @@ impl Process {
         let Phase::Asking { votes, .. } = core::mem::replace(&mut self.phase, Phase::BackingOff) else {
             panic!("only an attempt can fail");
         };
-        cx.multicast(votes.iter(), &Message::Release(self.ballot()));
+        cx.multicast(votes.iter(), &Message::Release);
         cx.cancel_timer(Timer::GiveUp);
-        let longest = self.retry.end.saturating_mul(1 << self.failures.min(MOST_DOUBLINGS));
-        self.failures = self.failures.saturating_add(1);
-        cx.set_timer(Timer::Retry, self.retry.start..longest); // LLCZ04:8
+        cx.set_timer(Timer::Retry, self.retry.clone());
     }
 
     /// LLCZ04:9
@@ -270,62 +240,57 @@ impl Process {
         let Phase::Inside { votes } = core::mem::replace(&mut self.phase, Phase::Idle) else {
             panic!("only who is inside may leave");
         };
-        cx.multicast(votes.iter(), &Message::Release(self.ballot()));
-    }
-
-    const fn ballot(&self) -> Ballot {
-        Ballot { process: self.me, attempt: self.attempt }
+        cx.multicast(votes.iter(), &Message::Release);
     }
 }
 
 impl Coordinator {
-    /// LLCZ04:3 One vote, for the first who asks.
-    fn on_request(&mut self, ballot: Ballot, cx: &mut Context<'_, Voting>) {
+    /// LLCZ04:3 One vote, for the first who asks. Whoever has it already is denied, too: its Release may be under way.
+    fn on_request(&mut self, from: NodeId, cx: &mut Context<'_, Voting>) {
         if self.vote.is_some() {
-            return cx.send(ballot.process, Message::Denied(ballot));
+            return cx.send(from, Message::Denied);
         }
-        self.vote = Some(ballot);
-        cx.send(ballot.process, Message::Vote(ballot));
+        self.vote = Some(from);
+        cx.send(from, Message::Vote);
     }
 
-    /// LLCZ04:10 A vote that it does not remember, or has given to another since, it forgot in a crash: nothing to take back.
-    fn on_release(&mut self, ballot: Ballot) {
-        self.vote.take_if(|vote| *vote == ballot);
+    /// LLCZ04:10 A vote that it knows nothing of, or has given to another since, it forgot in a crash: nothing to take back.
+    fn on_release(&mut self, from: NodeId) {
+        self.vote.take_if(|vote| *vote == from);
     }
 }
 
-/// Attempts are only compared for being the same: number those of each process that are still spoken of from 0, in their
-/// order. How often a process has failed only changes how long it waits, by chance.
-fn renumber(nodes: &mut [Voting], messages: &mut [Message]) {
-    let mut known: BTreeMap<NodeId, BTreeSet<u64>> = BTreeMap::new();
-    ballots(nodes, messages, &mut |process, attempt| {
-        known.entry(process).or_default().insert(*attempt);
-    });
-    ballots(nodes, messages, &mut |process, attempt| {
-        *attempt = known[&process].range(..*attempt).count() as u64;
-    });
-    for node in nodes {
-        if let Role::Process(process) = &mut node.0 {
-            process.failures = 0;
+/// True as long as no coordinator forgets.
+fn whoever_counts_a_vote_has_it(world: &World<'_, Voting>) -> Result<(), &'static str> {
+    for (node, state) in NodeId::all(world.nodes.len()).zip(world.nodes) {
+        let Role::Process(Process { phase: Phase::Asking { votes, .. } | Phase::Inside { votes }, .. }) = &state.0
+        else {
+            continue;
+        };
+        let is_given = |coordinator: NodeId| match &world.nodes[coordinator.index()].0 {
+            Role::Coordinator(Coordinator { vote, .. }) => *vote == Some(node),
+            Role::Process(_) => false,
+        };
+        if !votes.iter().all(is_given) {
+            return Err("a process counts a vote that it does not have");
         }
     }
+    Ok(())
 }
 
-/// Every attempt that is spoken of anywhere.
-fn ballots(nodes: &mut [Voting], messages: &mut [Message], visit: &mut dyn FnMut(NodeId, &mut u64)) {
-    for node in nodes {
-        match &mut node.0 {
-            Role::Process(process) => visit(process.me, &mut process.attempt),
-            Role::Coordinator(coordinator) => {
-                if let Some(ballot) = &mut coordinator.vote {
-                    visit(ballot.process, &mut ballot.attempt);
-                }
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_majority() {
+        let refusal = |n, m| majority_of(n, m).expect_err("it is none").0;
+        assert_eq!(refusal(32, 16), "16 of 32 votes are no majority, and two could have them; take at least 17");
+        assert_eq!(refusal(5, 2), "2 of 5 votes are no majority, and two could have them; take at least 3");
+        assert_eq!(refusal(5, 6), "a majority of 6 cannot be reached with 5 replicas; take at most 5");
+        assert!(refusal(0, 0).contains("0 replicas") && refusal(1 << 20, 1 << 20).contains("too many"));
+        for n in 1..=40 {
+            assert!((n / 2 + 1..=n).all(|m| majority_of(n, m).is_ok()) && majority_of(n, n / 2).is_err());
         }
-    }
-    for message in messages {
-        let (Message::Request(ballot) | Message::Vote(ballot) | Message::Denied(ballot) | Message::Release(ballot)) =
-            message;
-        visit(ballot.process, &mut ballot.attempt);
     }
 }

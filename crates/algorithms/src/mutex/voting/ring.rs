@@ -5,12 +5,20 @@ use alloc::{collections::BTreeMap, format, vec::Vec};
 /// The resource. Its i-th replica is called `rname-i`.
 const NAME: &str = "rname";
 
+/// Which replica each of as many nodes has.
+pub(super) fn tenants(replicas: usize) -> Vec<usize> {
+    let mut tenants: Vec<(usize, usize)> =
+        placement(replicas, replicas).into_iter().enumerate().map(|(replica, node)| (node, replica)).collect();
+    tenants.sort_unstable();
+    tenants.into_iter().map(|(_, replica)| replica).collect()
+}
+
 /// LLCZ04:1 The place of each replica: which of the nodes of the ring it is on. The first node at or after its key that has
 /// no replica yet, so that no node has two.
 ///
 /// # Panics
 /// If there are fewer nodes than replicas.
-pub(super) fn placement(replicas: usize, nodes: usize) -> Vec<usize> {
+fn placement(replicas: usize, nodes: usize) -> Vec<usize> {
     let mut free: BTreeMap<(u64, usize), usize> =
         (0..nodes).map(|node| ((hash(&format!("node-{node}")), node), node)).collect();
     let place = |replica| {
@@ -51,6 +59,7 @@ mod tests {
         assert_eq!(placement(3, 3), [1, 0, 2]);
         assert_eq!(placement(5, 5), [1, 4, 2, 3, 0]);
         assert_eq!(placement(5, 1000), [124, 219, 988, 447, 849]);
+        assert_eq!(tenants(5), [4, 0, 2, 3, 1]);
     }
 
     #[test]

@@ -95,15 +95,16 @@ impl Protocol for LedgerSemaphore {
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         match command {
             Command::Acquire(weight) => {
-                self.leaves(Phase::Idle, Phase::Waiting);
+                self.ask(Phase::Waiting);
                 cx.send(self.home, Message::Ask(weight)); // LEDGER:1
             }
             Command::Release => {
-                self.leaves(Phase::Inside, Phase::Idle);
+                assert_eq!(self.phase, Phase::Inside, "only who is inside may leave");
+                self.phase = Phase::Idle;
                 cx.send(self.home, Message::Release); // LEDGER:6
             }
             Command::Resize(units) => {
-                self.leaves(Phase::Idle, Phase::Resizing);
+                self.ask(Phase::Resizing);
                 cx.send(self.home, Message::Resize(units)); // LEDGER:7
             }
         }
@@ -135,9 +136,9 @@ impl Protocol for LedgerSemaphore {
 }
 
 impl LedgerSemaphore {
-    fn leaves(&mut self, before: Phase, after: Phase) {
-        assert_eq!(self.phase, before, "a client takes turns: it asks, and leaves once it is inside");
-        self.phase = after;
+    fn ask(&mut self, phase: Phase) {
+        assert_eq!(self.phase, Phase::Idle, "one request at a time");
+        self.phase = phase;
     }
 
     /// Changes the ledger, and grants whom it lets in now.

@@ -5,15 +5,22 @@
 //! tries again after a random while. A coordinator that crashes is back soon and has forgotten to whom it gave its vote:
 //! that may let a second process in, but only if 2m−n of the m coordinators forget while the first is inside.
 //!
-//!   n1 → n4  Request        n4 → n1  Vote, or Denied and n1 may have to try again        n1 → n4  Release
+//!   n1 → n4  Request(ballot)        n4 → n1  Vote(ballot), or Denied and n1 may have to try again
+//!   n1 → n4  Release(ballot)
 //!
 //! Cost: 3n messages for an entry at the first attempt. Assumes: no loss; no process crashes; FIFO not needed. Coordinators
 //! may crash as long as m live. Nobody is promised a turn.
-//! Departures: a coordinator that still owes an answer is not asked again; the page says why, and lists the others.
+//! Departures: votes are numbered, so that a late Release takes nothing back that was given since; a coordinator that still
+//! owes an answer is not asked again; the page says why, and lists the others.
 
 mod ring;
 
-use alloc::{borrow::ToOwned, format, vec::Vec};
+use alloc::{
+    borrow::ToOwned,
+    collections::{BTreeMap, BTreeSet},
+    format,
+    vec::Vec,
+};
 use core::{ops::Range, time::Duration};
 
 use serde::{Deserialize, Serialize};
@@ -22,17 +29,25 @@ use strum::IntoStaticStr;
 use super::{Command, Mutex, Output};
 use crate::{Algorithm, Canonical, Context, Model, NodeId, NodeSet, Protocol, Setup, SetupError, Timing};
 
+/// Whom a vote is for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Ballot {
+    process: NodeId,
+    /// Which of its client's requests.
+    request: u64,
+}
+
 /// What processes and coordinators say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
 pub enum Message {
     /// Give me your vote.
-    Request,
+    Request(Ballot),
     /// You have it.
-    Vote,
+    Vote(Ballot),
     /// I have given it away.
     Denied,
     /// Take it back.
-    Release,
+    Release(Ballot),
 }
 
 /// What a process wants to be woken for.
@@ -49,19 +64,24 @@ pub enum Timer {
 enum Phase {
     Idle,
     Asking {
-        votes: NodeSet,
+        votes: Votes,
         denials: NodeSet,
     },
     /// Its attempt has failed, and it will try again.
     BackingOff,
     Inside {
-        votes: NodeSet,
+        votes: Votes,
     },
 }
+
+/// The coordinators that have voted for a process, each with the ballot that it has in mind.
+type Votes = BTreeMap<NodeId, Ballot>;
 
 /// A process: it wants in now and then.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 struct Process {
+    /// For whom it asks.
+    ballot: Ballot,
     coordinators: NodeSet,
     /// m
     majority: usize,
@@ -82,7 +102,7 @@ struct Coordinator {
     /// i, of `rname-i`.
     replica: usize,
     /// Who has its vote, as far as it remembers.
-    vote: Option<NodeId>,
+    vote: Option<Ballot>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
@@ -125,7 +145,8 @@ impl Algorithm for Voting {
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         majority_of(setup.replicas, setup.majority)?;
         let (processes, replicas) = (setup.nodes(), setup.replicas);
-        let process = Process {
+        let process = |process| Process {
+            ballot: Ballot { process, request: 0 },
             coordinators: NodeId::all(processes + replicas).skip(processes).collect(),
             majority: setup.majority,
             retry: setup.retry.clone(),
@@ -136,7 +157,7 @@ impl Algorithm for Voting {
             failures: 0,
             phase: Phase::Idle,
         };
-        let mut nodes: Vec<Self> = setup.ids().map(|_| Self(Role::Process(process.clone()))).collect();
+        let mut nodes: Vec<Self> = setup.ids().map(|me| Self(Role::Process(process(me)))).collect();
         let coordinator = |replica| Self(Role::Coordinator(Coordinator { replica, vote: None }));
         nodes.extend(ring::tenants(replicas).into_iter().map(coordinator));
         Ok(nodes)
@@ -145,7 +166,7 @@ impl Algorithm for Voting {
 
 impl Protocol for Voting {
     const MODEL: Model = Model { timing: Timing::Bounded, ..Model::RELIABLE };
-    const CANONICAL: Option<Canonical<Self>> = Some(forget_failures);
+    const CANONICAL: Option<Canonical<Self>> = Some(renumber);
     type Message = Message;
     type Timer = Timer;
     type Family = Mutex;
@@ -160,12 +181,17 @@ impl Protocol for Voting {
 
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match (&mut self.0, message) {
-            (Role::Coordinator(coordinator), Message::Request) => coordinator.on_request(from, cx),
-            (Role::Coordinator(coordinator), Message::Release) => coordinator.on_release(from),
-            (Role::Process(process), Message::Vote) => process.on_vote(from, cx),
+            (Role::Coordinator(_), Message::Request(ballot)) if ballot.process != from => {
+                cx.violation("a Request for somebody else");
+            }
+            (Role::Coordinator(coordinator), Message::Request(ballot)) => coordinator.on_request(ballot, cx),
+            (Role::Coordinator(coordinator), Message::Release(ballot)) => coordinator.on_release(ballot),
+            (Role::Process(process), Message::Vote(ballot)) => process.on_vote(from, ballot, cx),
             (Role::Process(process), Message::Denied) => process.on_denied(from, cx),
-            (Role::Coordinator(_), Message::Vote | Message::Denied) => cx.violation("an answer to a coordinator"),
-            (Role::Process(_), Message::Request | Message::Release) => cx.violation("a process has no vote to give"),
+            (Role::Coordinator(_), Message::Vote(_) | Message::Denied) => cx.violation("an answer to a coordinator"),
+            (Role::Process(_), Message::Request(_) | Message::Release(_)) => {
+                cx.violation("a process has no vote to give")
+            }
         }
     }
 
@@ -184,25 +210,26 @@ impl Protocol for Voting {
 impl Process {
     fn on_request(&mut self, cx: &mut Context<'_, Voting>) {
         assert_eq!(self.phase, Phase::Idle, "one request at a time");
+        self.ballot.request += 1;
         self.begin(cx);
     }
 
     /// LLCZ04:2 Every coordinator is asked, but for those that owe an answer already: that will do for this attempt.
     fn begin(&mut self, cx: &mut Context<'_, Voting>) {
-        self.phase = Phase::Asking { votes: NodeSet::new(), denials: NodeSet::new() };
+        self.phase = Phase::Asking { votes: Votes::new(), denials: NodeSet::new() };
         for coordinator in self.coordinators.iter() {
             if self.unanswered.insert(coordinator) {
-                cx.send(coordinator, Message::Request);
+                cx.send(coordinator, Message::Request(self.ballot));
             }
         }
         cx.set_timer(Timer::GiveUp, self.patience..self.patience);
     }
 
-    fn on_vote(&mut self, from: NodeId, cx: &mut Context<'_, Voting>) {
+    fn on_vote(&mut self, from: NodeId, ballot: Ballot, cx: &mut Context<'_, Voting>) {
         self.unanswered.remove(from);
         match &mut self.phase {
             Phase::Asking { votes, .. } => {
-                votes.insert(from);
+                votes.insert(from, ballot);
                 if votes.len() >= self.majority {
                     self.phase = Phase::Inside { votes: core::mem::take(votes) }; // LLCZ04:4
                     self.failures = 0;
@@ -212,9 +239,9 @@ impl Process {
             }
             // LLCZ04:5 More votes than needed: the more there are, the more must be forgotten before a second one gets in.
             Phase::Inside { votes } => {
-                votes.insert(from);
+                votes.insert(from, ballot);
             }
-            Phase::Idle | Phase::BackingOff => cx.send(from, Message::Release), // LLCZ04:6
+            Phase::Idle | Phase::BackingOff => cx.send(from, Message::Release(ballot)), // LLCZ04:6
         }
     }
 
@@ -238,7 +265,7 @@ impl Process {
         let Phase::Asking { votes, .. } = core::mem::replace(&mut self.phase, Phase::BackingOff) else {
             panic!("only an attempt can fail");
         };
-        cx.multicast(votes.iter(), &Message::Release);
+        give_back(votes, cx);
         cx.cancel_timer(Timer::GiveUp);
         cx.set_timer(Timer::Retry, self.retry.start..self.retry.end.saturating_mul(1 << self.failures));
         self.failures = (self.failures + 1).min(self.most_failures);
@@ -249,32 +276,61 @@ impl Process {
         let Phase::Inside { votes } = core::mem::replace(&mut self.phase, Phase::Idle) else {
             panic!("only who is inside may leave");
         };
-        cx.multicast(votes.iter(), &Message::Release);
+        give_back(votes, cx);
+    }
+}
+
+fn give_back(votes: Votes, cx: &mut Context<'_, Voting>) {
+    for (coordinator, ballot) in votes {
+        cx.send(coordinator, Message::Release(ballot));
     }
 }
 
 impl Coordinator {
     /// LLCZ04:3 One vote, for the first who asks. Whoever has it already is denied, too: its Release may be under way.
-    fn on_request(&mut self, from: NodeId, cx: &mut Context<'_, Voting>) {
+    fn on_request(&mut self, ballot: Ballot, cx: &mut Context<'_, Voting>) {
         if self.vote.is_some() {
-            return cx.send(from, Message::Denied);
+            return cx.send(ballot.process, Message::Denied);
         }
-        self.vote = Some(from);
-        cx.send(from, Message::Vote);
+        self.vote = Some(ballot);
+        cx.send(ballot.process, Message::Vote(ballot));
     }
 
     /// LLCZ04:10 A vote that it knows nothing of, or has given to another since, it forgot in a crash: nothing to take back.
-    fn on_release(&mut self, from: NodeId) {
-        self.vote.take_if(|vote| *vote == from);
+    fn on_release(&mut self, ballot: Ballot) {
+        self.vote.take_if(|vote| *vote == ballot);
     }
 }
 
-/// They only say how long the next wait may be, and any wait is possible anyhow.
-fn forget_failures(nodes: &mut [Voting], _messages: &mut [Message]) {
+/// Requests are only told apart: those of each process that are still spoken of are numbered from 0, in their order. How often
+/// a process has failed only says how long it may wait, and any wait is possible anyhow.
+fn renumber(nodes: &mut [Voting], messages: &mut [Message]) {
+    let mut spoken_of: BTreeMap<NodeId, BTreeSet<u64>> = BTreeMap::new();
+    for_each_ballot(nodes, messages, |ballot| {
+        spoken_of.entry(ballot.process).or_default().insert(ballot.request);
+    });
+    for_each_ballot(nodes, messages, |ballot| {
+        ballot.request = spoken_of[&ballot.process].range(..ballot.request).count() as u64;
+    });
+}
+
+fn for_each_ballot(nodes: &mut [Voting], messages: &mut [Message], mut visit: impl FnMut(&mut Ballot)) {
     for node in nodes {
         match &mut node.0 {
-            Role::Process(process) => process.failures = 0,
-            Role::Coordinator(_) => {}
+            Role::Coordinator(coordinator) => coordinator.vote.iter_mut().for_each(&mut visit),
+            Role::Process(process) => {
+                process.failures = 0;
+                visit(&mut process.ballot);
+                if let Phase::Asking { votes, .. } | Phase::Inside { votes } = &mut process.phase {
+                    votes.values_mut().for_each(&mut visit);
+                }
+            }
+        }
+    }
+    for message in messages {
+        match message {
+            Message::Request(ballot) | Message::Vote(ballot) | Message::Release(ballot) => visit(ballot),
+            Message::Denied => {}
         }
     }
 }

@@ -21,7 +21,7 @@ use alloc::{
     format,
     vec::Vec,
 };
-use core::{ops::Range, time::Duration};
+use core::{fmt, ops::Range, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -29,12 +29,18 @@ use strum::IntoStaticStr;
 use super::{Command, Mutex, Output};
 use crate::{Algorithm, Canonical, Context, Model, NodeId, NodeSet, Protocol, Setup, SetupError, Timing};
 
-/// Whom a vote is for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+/// Whom a vote is for. `n1#2` is for the second request of n1's client.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Ballot {
     process: NodeId,
     /// Which of its client's requests.
     request: u64,
+}
+
+impl fmt::Debug for Ballot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.process, self.request)
+    }
 }
 
 /// What processes and coordinators say to each other.
@@ -287,7 +293,8 @@ fn give_back(votes: Votes, cx: &mut Context<'_, Voting>) {
 }
 
 impl Coordinator {
-    /// LLCZ04:3 One vote, for the first who asks. Whoever has it already is denied, too: its Release may be under way.
+    /// LLCZ04:3 One vote, for the first who asks. Whoever has it is denied, too: it has given it back and tries again, and the
+    /// Release is under way.
     fn on_request(&mut self, ballot: Ballot, cx: &mut Context<'_, Voting>) {
         if self.vote.is_some() {
             return cx.send(ballot.process, Message::Denied);

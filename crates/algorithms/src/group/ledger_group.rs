@@ -42,7 +42,7 @@ pub struct LedgerGroup {
 impl Algorithm for LedgerGroup {
     const NAME: &'static str = "ledger-group";
     const COST: &'static str = "3(n−1)/n";
-    const PAPER: &'static str = "LEDGER";
+    const PAPER: &'static str = "ours";
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         setup.some_groups()?;

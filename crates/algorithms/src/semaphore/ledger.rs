@@ -56,8 +56,8 @@ const WEIGHTS_OFFERED: u32 = 8;
 
 impl Algorithm for LedgerSemaphore {
     const NAME: &'static str = "ledger";
-    const COST: &'static str = "3(n−1)/n";
-    const PAPER: &'static str = "LEDGER";
+    const COST: &'static str = "3(n−1)/n; 2(n−1)/n a resize";
+    const PAPER: &'static str = "ours";
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let (home, units) = (setup.tree.root(), units(setup)?);

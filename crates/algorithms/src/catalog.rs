@@ -99,4 +99,7 @@ catalog! {
     group::GroupQuorum,
     detector::HiAdsd,
     broadcast::SpanningTree: with_detector,
+    mutex::Voting,
+    semaphore::LedgerSemaphore,
+    group::LedgerGroup,
 }

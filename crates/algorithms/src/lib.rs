@@ -20,6 +20,7 @@ mod family;
 pub mod graph;
 pub mod group;
 pub mod hypercube;
+pub mod ledger;
 mod monitored;
 pub mod mutex;
 mod node;

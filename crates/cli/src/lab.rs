@@ -3,6 +3,7 @@
 mod check;
 mod list;
 mod ordeal;
+mod risk;
 mod run;
 mod system;
 mod trace;
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     Ordeal(ordeal::Args),
     /// Write a simulated run down as JSON Lines.
     Trace(trace::Args),
+    /// Compute how likely a vote lets two in when coordinators forget.
+    Risk(risk::Args),
 }
 
 impl Command {
@@ -35,6 +38,7 @@ impl Command {
             Self::Check(args) => args.run(),
             Self::Ordeal(args) => args.run(),
             Self::Trace(args) => args.run(),
+            Self::Risk(args) => args.run(),
         }
     }
 }

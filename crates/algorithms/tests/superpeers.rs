@@ -1,6 +1,10 @@
 //! Superpeers at a size that no checker reaches: tokens spread and come to rest, lookups take a logarithm of hops.
 
-use std::{collections::VecDeque, ops::Range, time::Duration};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    ops::Range,
+    time::Duration,
+};
 
 use vez_algorithms::{
     Algorithm, Effect, Input, NodeId, NodeSet, Setup, World,
@@ -109,15 +113,118 @@ fn from_corner(width: u16) -> Vec<Place> {
 }
 
 #[test]
-fn tokens_spread_from_a_corner() {
-    for (width, tokens) in [(4, 1), (8, 4), (16, 16), (16, 25), (24, 9), (32, 64)] {
+fn tokens_spread_from_a_corner_and_come_to_rest() {
+    const FAR: &str = "distance over that in a grid";
+    const UNEVEN: &str = "unevenness of load";
+    for (width, tokens) in [(8, 4), (16, 9), (16, 16), (16, 25)] {
         let setup = Setup { k: tokens, ..setup(from_corner(width)) };
         let mut play = Play::<ByRepulsion>::new(&setup);
-        let before = ["distance over that in a grid", "unevenness of load", "largest load over mean"].map(|n| play.measure(n));
-        play.rounds(200);
-        let after = ["distance over that in a grid", "unevenness of load", "largest load over mean"].map(|n| play.measure(n));
-        let told = play.told.len();
-        play.rounds(100);
-        println!("{width} {tokens}: {before:.2?} {after:.2?} moves {} {}", (told - setup.nodes()) / 2, (play.told.len() - setup.nodes()) / 2);
+        let (far, uneven) = (play.measure(FAR), play.measure(UNEVEN));
+        play.rounds(150);
+        let rest = play.told.clone();
+        play.rounds(20);
+        assert_eq!(play.told, rest, "{tokens} tokens still move");
+        assert!(play.measure(FAR) < 1.2 && far > 2.5 * play.measure(FAR), "{far} to {}", play.measure(FAR));
+        assert!(uneven > 4.0 * play.measure(UNEVEN), "{uneven} to {}", play.measure(UNEVEN));
     }
+}
+
+#[test]
+fn whoever_looks_for_a_superpeer_finds_the_nearest_while_tokens_rest() {
+    let setup = Setup { k: 9, ..setup(from_corner(12)) };
+    let mut play = Play::<ByRepulsion>::new(&setup);
+    play.rounds(100);
+    play.told.clear();
+    play.sent = 0;
+    for node in setup.ids() {
+        play.step(node, Input::Command(Command::Lookup(7)));
+        play.settle();
+    }
+    let square = |one: NodeId, other: NodeId| {
+        let [one, other] = [one, other].map(|node| setup.places[node.index()].map(i64::from));
+        (one[0] - other[0]).pow(2) + (one[1] - other[1]).pow(2)
+    };
+    let superpeers: BTreeSet<NodeId> = play.told.iter().map(|(_, output)| found(output)).collect();
+    assert_eq!(superpeers.len(), 9);
+    for (node, output) in &play.told {
+        let nearest = superpeers.iter().map(|other| square(*node, *other)).min();
+        assert_eq!(nearest, Some(square(*node, found(output))), "{node}");
+    }
+    assert_eq!((play.told.len(), play.sent), (144, 2 * (144 - 9)));
+}
+
+fn found(output: &Output) -> NodeId {
+    match output {
+        Output::Found { superpeer, .. } => *superpeer,
+        Output::Role(_) => panic!("no token moves"),
+    }
+}
+
+#[test]
+fn a_lookup_takes_a_logarithm_of_hops() {
+    for log in [4_u32, 8, 12] {
+        let setup = Setup { bits: 32, prefix: 4, ..setup(vec![[0, 0]; 1 << log]) };
+        let mut play = Play::<ByPrefix>::new(&setup);
+        play.told.clear();
+        let mut most = 0;
+        let wants = ByPrefix::wants(&setup);
+        for node in setup.ids() {
+            for want in &wants {
+                let before = play.sent;
+                play.step(node, Input::Command(*want));
+                play.settle();
+                most = most.max(play.sent - before);
+            }
+        }
+        let lookups = setup.nodes() * wants.len();
+        let mean = play.sent as f64 / lookups as f64;
+        assert_eq!(play.told.len(), lookups);
+        assert!((mean - (f64::from(log) / 2.0 + 2.0)).abs() < 0.5, "{mean} messages a lookup of 2^{log} nodes");
+        assert!(most <= log as usize + 3, "{most} messages for a lookup of 2^{log} nodes");
+    }
+}
+
+#[test]
+fn the_first_node_under_each_prefix_is_a_superpeer() {
+    // Identifiers 152, 32, 184, 109, 183, 87, 147, 118; first bits 100, 001, 101, 011, 101, 010, 100, 011.
+    let setup = Setup { bits: 8, prefix: 3, ..setup(vec![[0, 0]; 8]) };
+    let mut play = Play::<ByPrefix>::new(&setup);
+    let offices = play.told.iter().map(|(_, output)| match output {
+        Output::Role(office) => *office,
+        Output::Found { .. } => panic!("nobody has asked"),
+    });
+    assert_eq!(offices.collect::<Vec<_>>(), [None, Some(1), None, Some(3), Some(5), Some(2), Some(4), None]);
+    assert_eq!(play.measure("superpeers a node"), 5.0 / 8.0);
+    play.told.clear();
+    // Nobody's identifier begins with 110, 111 or 000: their keys go to the next superpeer on the ring, 32.
+    for key in [0b110_11111, 0b000_00001, 0b001_11111, 0b101_10111, 0b011_01110] {
+        play.step(NodeId(0), Input::Command(Command::Lookup(key)));
+        play.settle();
+    }
+    assert_eq!(play.told.iter().map(|(_, output)| found(output).0).collect::<Vec<_>>(), [1, 1, 1, 4, 3]);
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_a_sentence() {
+    let refused = |setup: Setup| ByPrefix::system(&setup).expect_err("it cannot be").to_string();
+    let nodes = || setup(square(3));
+    let told = [
+        refused(Setup { bits: 0, ..nodes() }),
+        refused(Setup { bits: 65, ..nodes() }),
+        refused(Setup { bits: 3, ..nodes() }),
+        refused(Setup { bits: 4, prefix: 5, ..nodes() }),
+    ];
+    assert_eq!(
+        told,
+        [
+            "identifiers of 0 bits cannot be; take from 1 to 64, such as --bits 16",
+            "identifiers of 65 bits cannot be; take from 1 to 64, such as --bits 16",
+            "3 bits are too few to tell 9 nodes apart; take at least --bits 4",
+            "the first 5 bits of 4 cannot be reserved; take --prefix 4 or less",
+        ]
+    );
+    assert!(ByPrefix::system(&Setup { bits: 4, prefix: 4, ..nodes() }).is_ok());
+    let places = ByRepulsion::system(&Setup { places: square(2), ..nodes() }).expect_err("too few").to_string();
+    assert_eq!(places, "4 places for 9 nodes; give each node a place");
+    assert!(ByRepulsion::system(&Setup { k: 10, ..nodes() }).is_err());
 }

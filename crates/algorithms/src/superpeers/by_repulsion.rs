@@ -20,8 +20,7 @@ use strum::IntoStaticStr;
 
 use super::{
     Command, Key, Office, Output, Spread, Superpeers,
-    forces::{self, Field, Place, SIDE},
-    root,
+    forces::{self, Body, Field, Place},
 };
 use crate::{
     Algorithm, Context, Invariant, Model, NodeId, NodeSet, Protocol, Setup, SetupError, World, graph::distance_squared,
@@ -143,8 +142,9 @@ impl Algorithm for ByRepulsion {
 
     fn measures(nodes: &[&Self]) -> Vec<(&'static str, f64)> {
         let spread = Self::spread(nodes);
+        let superpeers = nodes.iter().filter(|node| node.token().is_some()).count();
         let mut measures = spread.named("distance to the superpeer");
-        measures.push(("distance over that in a grid", Self::over_grid(nodes)));
+        measures.push(("distance over that in a grid", spread.access / forces::access_in_grid(superpeers)));
         measures
     }
 }
@@ -210,25 +210,9 @@ impl ByRepulsion {
     /// How well the superpeers are chosen, if each normal node turns to the nearest one. Access is in sides of the square.
     #[must_use]
     pub fn spread(nodes: &[&Self]) -> Spread {
-        let superpeers: Vec<&Self> = nodes.iter().copied().filter(|node| node.token().is_some()).collect();
-        let mut served: Vec<u64> = superpeers.iter().map(|_| 0).collect();
-        let mut total = 0.0;
-        for node in nodes.iter().filter(|node| node.token().is_none()) {
-            let distances = superpeers.iter().map(|other| distance_squared(node.place, other.place)).zip(0..);
-            if let Some((distance, at)) = distances.min() {
-                served[at] += 1;
-                total += root(distance) / SIDE as f64;
-            }
-        }
-        Spread::of(&served, total)
-    }
-
-    /// How much farther normal nodes are from their superpeers than the points of a square are from the middle of their cell, if it
-    /// is cut into N square cells.
-    fn over_grid(nodes: &[&Self]) -> f64 {
-        const OF_A_CELL: f64 = 0.382_597_858;
-        let superpeers = nodes.iter().filter(|node| node.token().is_some()).count();
-        Self::spread(nodes).access * root(superpeers as u64) / OF_A_CELL
+        let places = |of: &[&Self]| of.iter().map(|node| node.place).collect::<Vec<Place>>();
+        let (superpeers, normal): (Vec<&Self>, Vec<&Self>) = nodes.iter().partition(|node| node.token().is_some());
+        forces::spread(&places(&superpeers), &places(&normal))
     }
 
     fn token(&self) -> Option<Office> {
@@ -254,23 +238,16 @@ impl ByRepulsion {
         self.ask_nearest(cx);
     }
 
-    /// TS07:5 A token on which the force is too large is offered to whoever is nearest to where the force would take it, if that
-    /// is nearer than here. Whoever is known to have a token is passed over.
+    /// Once a round a superpeer sees whether its token should move on. Whoever is known to have a token is not asked.
     fn offer_if_pushed(&mut self, cx: &mut Context<'_, Self>) {
         let Role::Superpeer { token, offered: offered @ None } = &mut self.role else { return };
-        let others = self.seen.iter().filter(|(other, _)| *other != token);
-        let others = others.map(|(other, seen)| forces::apart((self.place, *token), (seen.place, *other)));
-        let force = self.field.force(self.place, others);
-        if !forces::exceeds(force, self.field.threshold(self.seen[token].moves)) {
-            return;
-        }
-        let target = forces::target(self.place, force);
-        let free = |node: NodeId| self.seen.values().all(|seen| seen.holder != node);
-        let way = |place| distance_squared(place, target);
-        let candidates = self.contacts.iter().filter(|(node, _)| free(*node));
-        let nearest = candidates.map(|(node, place)| (way(*place), *node)).min();
-        if let Some((_, node)) = nearest.filter(|(left, _)| *left < way(self.place)) {
-            *offered = Some(node);
+        let others = self.seen.iter().filter(|(other, _)| *other != token).map(|(other, seen)| (seen.place, *other));
+        let others: Vec<Body> = others.collect();
+        let is_free = |node: NodeId| self.seen.values().all(|seen| seen.holder != node);
+        let free = self.contacts.iter().copied().filter(|(node, _)| is_free(*node));
+        let moves = self.seen[token].moves;
+        *offered = self.field.way_out((self.place, *token), moves, &others, free);
+        if let Some(node) = *offered {
             cx.send(node, Message::Offer);
         }
     }
@@ -352,20 +329,17 @@ impl ByRepulsion {
 
     /// TS07:9 Whoever passed the token on knows a later place of it, so that no question goes twice to the same place.
     fn on_gone(&mut self, from: NodeId, seen: Sightings, cx: &mut Context<'_, Self>) {
-        match &mut self.lookup {
-            Some(Lookup { asked: asked @ Some(_), .. }) if asked.is_some_and(|(_, old)| old.holder == from) => {
-                let Some((token, old)) = asked.take() else { return };
-                if seen.get(&token).is_none_or(|new| new.moves <= old.moves) {
-                    return cx.violation("a token is gone, but nowhere");
-                }
-                self.learn(seen, cx);
-            }
-            Some(_) | None => cx.violation("an answer by one who was not asked"),
+        let Some(lookup) = &mut self.lookup else { return cx.violation("an answer to nobody") };
+        match lookup.asked.take_if(|(_, old)| old.holder == from) {
+            Some((token, old)) if seen.get(&token).is_some_and(|new| new.moves > old.moves) => self.learn(seen, cx),
+            Some(_) => cx.violation("a token is gone, but nowhere"),
+            None => cx.violation("an answer by one who was not asked"),
         }
     }
 }
 
-/// Each token is held by one node or under way to one that expects it, and nobody knows of a later place than that.
+/// Each token is held by one node or under way to one, and nobody knows of a later place than that. Whoever has offered a token
+/// will have an answer, and whoever has accepted one will have it.
 fn invariant(world: &World<'_, ByRepulsion>) -> Result<(), &'static str> {
     let mut places: BTreeMap<Office, (u32, NodeId)> = BTreeMap::new();
     let held = world.nodes.iter().filter_map(|node| Some((node.token()?, node.seen[&node.token()?].moves, node.me)));
@@ -382,11 +356,29 @@ fn invariant(world: &World<'_, ByRepulsion>) -> Result<(), &'static str> {
     if places.len() != world.nodes[0].field.tokens {
         return Err("a token is lost");
     }
-    for (token, seen) in world.nodes.iter().flat_map(|node| &node.seen) {
+    let is_wrong = |(token, seen): (&Office, &Sighting)| {
         let (moves, at) = places[token];
-        if seen.moves > moves || seen.moves == moves && seen.holder != at {
-            return Err("a token was seen where it has not been");
-        }
+        seen.moves > moves || seen.moves == moves && seen.holder != at
+    };
+    if world.nodes.iter().flat_map(|node| &node.seen).any(is_wrong) {
+        return Err("a token was seen where it has not been");
     }
-    Ok(())
+    let flies =
+        |from, to, is: fn(&Message) -> bool| world.in_flight.iter().any(|(a, b, m)| (*a, *b) == (from, to) && is(m));
+    let is_settled = |node: &&ByRepulsion| match node.role {
+        Role::Superpeer { offered: Some(to), .. } => {
+            flies(node.me, to, |message| *message == Message::Offer)
+                || flies(to, node.me, |message| matches!(message, Message::Accept | Message::Refuse))
+        }
+        Role::Expecting { from, .. } => {
+            flies(node.me, from, |message| *message == Message::Accept)
+                || flies(from, node.me, |message| matches!(message, Message::Token { .. }))
+        }
+        Role::Superpeer { offered: None, .. } | Role::Normal => true,
+    };
+    if world.nodes.iter().all(is_settled) {
+        Ok(())
+    } else {
+        Err("a node waits for a token or an answer that will not come")
+    }
 }

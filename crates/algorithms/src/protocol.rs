@@ -95,7 +95,7 @@ pub trait Algorithm: Protocol {
         Self::Family::wants(setup)
     }
 
-    /// What else there is to measure of a whole system at the end of a run, with a name for each.
+    /// What else there is to measure of a whole system at the end of a run, given the nodes that live.
     fn measures(_nodes: &[&Self]) -> Vec<(&'static str, f64)> {
         Vec::new()
     }

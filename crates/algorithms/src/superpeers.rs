@@ -60,6 +60,7 @@ pub enum Superpeers {}
 
 impl Family for Superpeers {
     const NAME: &'static str = "superpeers";
+    const LAW: &'static str = "one superpeer an office, and the same one for whoever looks for it";
     type Command = Command;
     type Output = Output;
     type News = News;

@@ -132,21 +132,23 @@ impl Protocol for ByPrefix {
 
 impl ByPrefix {
     /// How well the superpeers are chosen, if each normal node turns to the one for its own identifier. Access is in hops.
+    /// The nodes stand in the order of their numbers; those that cannot reach their superpeer for a missing node do not count.
     #[must_use]
     pub fn spread(nodes: &[&Self]) -> Spread {
-        let mut served: Vec<u64> = nodes.iter().map(|_| 0).collect();
-        let mut hops = 0_u64;
+        let place = |node: NodeId| nodes.binary_search_by_key(&node, |other| other.me).ok();
+        let mut served: Vec<Option<u64>> = nodes.iter().map(|node| node.is_superpeer().then_some(0)).collect();
+        let mut hops = 0;
         for node in nodes.iter().filter(|node| !node.is_superpeer()) {
             let target = node.ring.reserved(node.id);
-            let mut at = *node;
-            while !at.answers_for(target) {
-                at = nodes[at.next_hop(target).index()];
-                hops += 1;
+            let next = |at: &usize| place(nodes[*at].next_hop(target));
+            let way = core::iter::successors(place(node.me), next).zip(0_u32..);
+            let end = way.skip_while(|(at, _)| !nodes[*at].answers_for(target)).next();
+            if let Some((at, length)) = end {
+                served[at] = served[at].map(|count| count + 1);
+                hops += length;
             }
-            served[at.me.index()] += 1;
         }
-        let of_superpeers = nodes.iter().filter(|node| node.is_superpeer()).map(|node| served[node.me.index()]);
-        Spread::of(&of_superpeers.collect::<Vec<_>>(), hops as f64)
+        Spread::of(&served.into_iter().flatten().collect::<Vec<u64>>(), f64::from(hops))
     }
 
     /// TS07:3 Whether what is looked for under our own first bits belongs to us.

@@ -141,8 +141,8 @@ impl ByPrefix {
         for node in nodes.iter().filter(|node| !node.is_superpeer()) {
             let target = node.ring.reserved(node.id);
             let next = |at: &usize| place(nodes[*at].next_hop(target));
-            let way = core::iter::successors(place(node.me), next).zip(0_u32..);
-            let end = way.skip_while(|(at, _)| !nodes[*at].answers_for(target)).next();
+            let mut way = core::iter::successors(place(node.me), next).zip(0_u32..);
+            let end = way.find(|(at, _)| nodes[*at].answers_for(target));
             if let Some((at, length)) = end {
                 served[at] = served[at].map(|count| count + 1);
                 hops += length;

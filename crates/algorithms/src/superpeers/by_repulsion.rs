@@ -3,7 +3,7 @@
 //! There are N tokens, and whoever holds one is a superpeer. Nodes gossip about where the tokens are; a holder on which their
 //! forces together are too large passes its token to a node in that direction, until the tokens are spread evenly.
 //!
-//!   n1 → n2  Gossip(sightings)     n2 → n1  Echo(sightings)                   (once a period, each with another)
+//!   n1 → n2  Gossip(sightings)     n2 → n1  Echo(newer sightings)             (once a period, each with another)
 //!   n1 → n4  Offer                 n4 → n1  Accept, or Refuse: it has one     n1 → n4  Token(number, moves)
 //!   n5 → n1  Ask                   n1 → n5  Here(number), or Gone(sightings)
 //!
@@ -13,7 +13,7 @@
 //! passed on so that no node has two. All that is ours.
 
 use alloc::{collections::BTreeMap, format, vec::Vec};
-use core::time::Duration;
+use core::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -27,13 +27,19 @@ use crate::{
 };
 
 /// Where a token is, or was.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Sighting {
     /// How often the token had moved then: what is newer is larger.
     moves: u32,
     holder: NodeId,
     /// Where the holder stands.
     place: Place,
+}
+
+impl fmt::Debug for Sighting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {:?} after {}", self.holder, self.place, self.moves)
+    }
 }
 
 /// By the number of the token, the newest sighting of each that a node has heard of.
@@ -44,7 +50,7 @@ type Sightings = BTreeMap<Office, Sighting>;
 pub enum Message {
     /// This is what I know; and you?
     Gossip(Sightings),
-    /// This is what I know.
+    /// This is what you do not know.
     Echo(Sightings),
     /// Do you take my token?
     Offer,
@@ -171,7 +177,9 @@ impl Protocol for ByRepulsion {
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match message {
             Message::Gossip(seen) => {
-                cx.send(from, Message::Echo(self.seen.clone()));
+                let is_news = |(token, ours): &(&Office, &Sighting)| seen.get(token).is_none_or(|theirs| theirs < ours);
+                let news = self.seen.iter().filter(is_news).map(|(token, ours)| (*token, *ours));
+                cx.send(from, Message::Echo(news.collect()));
                 self.learn(seen, cx);
             }
             Message::Echo(seen) => {

@@ -95,7 +95,7 @@ impl Family for Superpeers {
             {
                 return Err(format!("{other} and {node} both hold office {office}"));
             }
-            let Some((office, found)) = client.news.found else { continue };
+            let Some((office, found)) = client.news.found.filter(|(_, found)| (scene.alive)(*found)) else { continue };
             match scene.client(found).news {
                 News { resigned: true, .. } => {}
                 News { office: None, .. } => return Err(format!("{node} found {found}, which never was a superpeer")),

@@ -43,12 +43,21 @@ struct Play<A: Algorithm<Family = Superpeers>> {
     set: Vec<(NodeId, A::Timer)>,
     sent: usize,
     told: Vec<(NodeId, Output)>,
+    /// Whose clients have asked and not found.
+    waiting: NodeSet,
 }
 
 impl<A: Algorithm<Family = Superpeers>> Play<A> {
     fn new(setup: &Setup) -> Self {
         let nodes = A::system(setup).expect("such a system can be");
-        let mut play = Self { nodes, flying: VecDeque::new(), set: Vec::new(), sent: 0, told: Vec::new() };
+        let mut play = Self {
+            nodes,
+            flying: VecDeque::new(),
+            set: Vec::new(),
+            sent: 0,
+            told: Vec::new(),
+            waiting: NodeSet::new(),
+        };
         for node in setup.ids() {
             play.step(node, Input::Start);
         }
@@ -56,6 +65,9 @@ impl<A: Algorithm<Family = Superpeers>> Play<A> {
     }
 
     fn step(&mut self, me: NodeId, input: Input<A>) {
+        if let Input::Command(Command::Lookup(_)) = input {
+            self.waiting.insert(me);
+        }
         let mut effects = Vec::new();
         step(me, &mut self.nodes[me.index()], input, &mut effects, &mut |_| 0);
         for effect in effects {
@@ -66,7 +78,12 @@ impl<A: Algorithm<Family = Superpeers>> Play<A> {
                 }
                 Effect::SetTimer(timer, _) => self.set.push((me, timer)),
                 Effect::CancelTimer(timer) => self.set.retain(|set| *set != (me, timer)),
-                Effect::Output(output) => self.told.push((me, output)),
+                Effect::Output(output) => {
+                    if matches!(output, Output::Found { .. }) {
+                        assert!(self.waiting.remove(me), "{me} found what it did not look for");
+                    }
+                    self.told.push((me, output));
+                }
                 Effect::Violation(what) => panic!("{me}: {what}"),
             }
         }
@@ -77,10 +94,14 @@ impl<A: Algorithm<Family = Superpeers>> Play<A> {
         while let Some((from, to, message)) = self.flying.pop_front() {
             self.step(to, Input::Message { from, message });
         }
-        let in_flight = &[];
+        self.keeps_invariant();
+    }
+
+    fn keeps_invariant(&self) {
         let nodes: Vec<&A> = self.nodes.iter().collect();
-        A::INVARIANT.expect("there is one")(&World { nodes: &nodes, crashed: &NodeSet::new(), in_flight })
-            .expect("it holds");
+        let in_flight: Vec<_> = self.flying.iter().map(|(from, to, message)| (*from, *to, message)).collect();
+        let world = World { nodes: &nodes, crashed: &NodeSet::new(), in_flight: &in_flight };
+        A::INVARIANT.expect("there is one")(&world).expect("it holds");
     }
 
     fn rounds(&mut self, rounds: usize) {
@@ -127,6 +148,44 @@ fn tokens_spread_from_a_corner_and_come_to_rest() {
         assert!(play.measure(FAR) < 1.2 && far > 2.5 * play.measure(FAR), "{far} to {}", play.measure(FAR));
         assert!(uneven > 4.0 * play.measure(UNEVEN), "{uneven} to {}", play.measure(UNEVEN));
     }
+}
+
+#[test]
+fn no_token_is_lost_or_doubled_whatever_overtakes_whatever() {
+    let setup = Setup { k: 8, ..setup(from_corner(4)) };
+    let mut play = Play::<ByRepulsion>::new(&setup);
+    let mut random = 1_u64;
+    let mut below = |n: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) as usize % n
+    };
+    let mut lookups = 0;
+    play.told.clear();
+    for _ in 0..30_000 {
+        let (flying, set) = (play.flying.len(), play.set.len());
+        match below(flying * 3 + set + 1) {
+            0 => {
+                let node = NodeId::from_index(below(setup.nodes()));
+                if !play.waiting.contains(node) {
+                    play.step(node, Input::Command(Command::Lookup(0)));
+                    lookups += 1;
+                }
+            }
+            at if at <= set => {
+                let (node, timer) = play.set.swap_remove(at - 1);
+                play.step(node, Input::Timer(timer));
+            }
+            at => {
+                let (from, to, message) = play.flying.swap_remove_back(at % flying).expect("it is there");
+                play.step(to, Input::Message { from, message });
+            }
+        }
+        play.keeps_invariant();
+    }
+    let found = play.told.iter().filter(|(_, output)| matches!(output, Output::Found { .. })).count();
+    let moved = play.told.iter().filter(|(_, output)| matches!(output, Output::Role(Some(_)))).count();
+    assert!(found > 100 && lookups - found == play.waiting.len(), "{found} of {lookups} found");
+    assert!(moved > 8, "{moved} moves");
 }
 
 #[test]

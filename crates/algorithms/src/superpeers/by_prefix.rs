@@ -106,7 +106,7 @@ impl Protocol for ByPrefix {
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         let Command::Lookup(key) = command;
-        assert_eq!(self.lookup, None, "one lookup at a time");
+        assert_eq!(self.lookup, None, "one request at a time");
         let key = key & self.ring.all();
         self.lookup = Some(key);
         self.route(key, self.me, cx);

@@ -169,7 +169,7 @@ impl Protocol for ByRepulsion {
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         let Command::Lookup(key) = command;
-        assert_eq!(self.lookup, None, "one lookup at a time");
+        assert_eq!(self.lookup, None, "one request at a time");
         self.lookup = Some(Lookup { key, asked: None });
         self.ask_nearest(cx);
     }

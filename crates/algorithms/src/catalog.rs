@@ -1,6 +1,6 @@
 //! The one list of all algorithms.
 
-use crate::{Algorithm, Family, Model, mutex, superpeers};
+use crate::{Algorithm, Family, Model, group, mutex, superpeers};
 
 /// What there is to know of an algorithm without running it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -62,6 +62,7 @@ catalog! {
     mutex::Nxr,
     mutex::Fila,
     mutex::FilaForest,
+    group::GroupQuorum,
     superpeers::ByPrefix,
     superpeers::ByRepulsion,
 }

@@ -1,7 +1,10 @@
 //! Group exclusion: all who are inside have asked for the same session, and whoever asks gets in.
 
+mod group_quorum;
+
 use alloc::{format, string::String, vec::Vec};
 
+pub use group_quorum::GroupQuorum;
 use serde::{Deserialize, Serialize};
 
 use crate::{Entered, Family, Heard, Scene, Setup};

@@ -1,6 +1,6 @@
 //! The one list of all algorithms.
 
-use crate::{Algorithm, Family, Model, broadcast, detector, group, mutex, semaphore};
+use crate::{Algorithm, Family, Model, broadcast, detector, group, mutex, semaphore, superpeers};
 
 /// What there is to know of an algorithm without running it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -93,13 +93,15 @@ catalog! {
     mutex::Nxr,
     mutex::Fila,
     mutex::FilaForest,
+    mutex::Voting,
     semaphore::RaymondK,
     semaphore::RobustKDirect: with_detector,
     semaphore::RobustKTree: with_detector,
+    semaphore::LedgerSemaphore,
     group::GroupQuorum,
+    group::LedgerGroup,
     detector::HiAdsd,
     broadcast::SpanningTree: with_detector,
-    mutex::Voting,
-    semaphore::LedgerSemaphore,
-    group::LedgerGroup,
+    superpeers::ByPrefix,
+    superpeers::ByRepulsion,
 }

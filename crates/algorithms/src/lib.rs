@@ -28,6 +28,7 @@ mod protocol;
 pub mod quorum;
 pub mod semaphore;
 mod setup;
+pub mod superpeers;
 pub mod tree;
 
 pub use family::{Client, Entered, Family, Heard, Phase, Scene};

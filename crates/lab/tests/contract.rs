@@ -10,7 +10,7 @@ use std::{
 use load::config;
 use proptest::prelude::*;
 use vez_algorithms::{
-    Algorithm, Family, Input, NodeId,
+    Algorithm, CommandOf, Effect, Family, Input, NodeId,
     catalog::{self, Job},
     step,
 };
@@ -33,9 +33,15 @@ impl Job for Misuse {
     /// What a node says to that, if anybody ever asks it or leaves. Nothing is ever answered.
     fn with<A: Algorithm>(self) -> Option<String> {
         let setup = System::of(3).setup(1, 0).expect("a system");
-        // The last client's node has nothing at first: it enters only after an answer.
+        // The last client's node has nothing at first: it enters only after an answer. What it can answer itself does not count.
         let me = NodeId::from_index(A::clients(&setup) - 1);
-        let ask = *A::wants(&setup).first()?;
+        let is_left_waiting = |want: &CommandOf<A>| {
+            let mut effects = Vec::new();
+            let node = &mut A::system(&setup).expect("a system")[me.index()];
+            step(me, node, Input::Command(*want), &mut effects, &mut |_| 0);
+            !effects.iter().any(|effect| matches!(effect, Effect::Output(_)))
+        };
+        let ask = A::wants(&setup).into_iter().find(is_left_waiting)?;
         let commands = match self {
             Self::AskTwice => vec![ask, ask],
             Self::LeaveUnasked => vec![A::Family::LEAVE?],

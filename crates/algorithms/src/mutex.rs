@@ -12,6 +12,7 @@ mod raymond;
 mod ricart_agrawala;
 mod suzuki_kasami;
 mod token_ring;
+mod voting;
 
 use alloc::{format, string::String, vec, vec::Vec};
 
@@ -27,6 +28,7 @@ pub use raymond::{Raymond, RaymondPiggyback};
 pub use ricart_agrawala::{RicartAgrawala, RicartAgrawalaClock};
 pub use suzuki_kasami::SuzukiKasami;
 pub use token_ring::TokenRing;
+pub use voting::{Voting, majority_of};
 
 use crate::{Entered, Family, Heard, Scene, Setup};
 

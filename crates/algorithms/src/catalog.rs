@@ -1,6 +1,6 @@
 //! The one list of all algorithms.
 
-use crate::{Algorithm, Family, Model, mutex};
+use crate::{Algorithm, Family, Model, election, mutex};
 
 /// What there is to know of an algorithm without running it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -62,4 +62,6 @@ catalog! {
     mutex::Nxr,
     mutex::Fila,
     mutex::FilaForest,
+    election::Bully,
+    election::Ring,
 }

@@ -80,9 +80,10 @@ enum Phase {
     Returning,
 }
 
-/// A Coordinator that this node has passed on, in the latest term that it knows of.
+/// A Coordinator that this node has passed on.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 struct Telling {
+    term: Term,
     by: NodeId,
     members: NodeSet,
     told: NodeSet,
@@ -100,6 +101,8 @@ pub struct Ring {
     patience: Duration,
     /// The latest term that this node knows of; 0 if of none.
     term: Term,
+    /// The latest that, as far as it knows, everybody has heard of.
+    known_to_all: Term,
     phase: Phase,
     /// Elections to pass on. The first one is on its way.
     ballots: VecDeque<Ballot>,
@@ -120,6 +123,7 @@ impl Algorithm for Ring {
             nodes,
             patience,
             term: 0,
+            known_to_all: 0,
             phase: Phase::Quiet,
             ballots: VecDeque::new(),
             to: me,
@@ -167,7 +171,8 @@ impl Protocol for Ring {
             }
             Message::Ack => cx.violation("an Ack that nobody waits for"),
             Message::Coordinator { term, by, members, told } => {
-                self.on_coordinator(from, term, Telling { by, members, told, to: from, owed: NodeSet::new() }, cx);
+                let news = Telling { term, by, members, told, to: self.me, owed: NodeSet::new() };
+                self.on_coordinator(from, news, cx);
             }
             Message::Told(term) => self.on_told(from, term, cx),
         }
@@ -225,49 +230,42 @@ impl Ring {
     /// TS07:4 The Election has been everywhere: the highest number on it leads.
     fn announce(&mut self, ballot: &Ballot, cx: &mut Context<'_, Self>) {
         if ballot.caller == self.me && self.phase != Phase::Calling {
-            return;
+            return; // TS07:9 Another election has settled it.
         }
         let (nodes, leader) = (self.nodes as Term, ballot.members.iter().last().expect("we are on it"));
         let term = (ballot.term.max(self.term) / nodes + 1) * nodes + Term::from(leader.0);
-        let nobody = NodeSet::new();
-        self.pass_on(
-            term,
-            Telling { by: self.me, members: ballot.members.clone(), told: nobody.clone(), to: self.me, owed: nobody },
-            cx,
-        );
+        let (members, told, owed) = (ballot.members.clone(), NodeSet::new(), NodeSet::new());
+        self.learn(term, cx);
+        self.pass_on(Telling { term, by: self.me, members, told, to: self.me, owed }, cx);
     }
 
-    fn on_coordinator(&mut self, from: NodeId, term: Term, mut news: Telling, cx: &mut Context<'_, Self>) {
+    fn on_coordinator(&mut self, from: NodeId, mut news: Telling, cx: &mut Context<'_, Self>) {
+        self.learn(news.term, cx);
         if !news.members.contains(self.me) {
-            return self.learn(term, cx); // TS07:7
+            return; // TS07:7
         }
-        let ours = self.telling.as_ref().map(|telling| (self.term, telling.by));
         if news.told.contains(self.me) {
-            // TS07:6 It has been everywhere.
-            self.learn(term, cx);
-            cx.send(from, Message::Told(self.term));
-            if term == self.term {
-                self.finish(cx);
+            self.all_know(news.term, cx); // TS07:6
+        }
+        match &mut self.telling {
+            _ if news.term <= self.known_to_all => cx.send(from, Message::Told(self.known_to_all)),
+            // TS07:8 What we are telling already counts for more.
+            Some(telling) if (telling.term, telling.by) >= (news.term, news.by) => {
+                telling.owed.insert(from);
             }
-        } else if ours < Some((term, news.by)) && (ours.is_some() || term > self.term) {
-            news.owed.insert(from);
-            self.pass_on(term, news, cx);
-        } else if let Some(telling) = &mut self.telling {
-            telling.owed.insert(from); // TS07:8
-        } else {
-            cx.send(from, Message::Told(self.term)); // TS07:8
+            Some(_) | None => {
+                news.owed.insert(from);
+                self.pass_on(news, cx);
+            }
         }
     }
 
     /// TS07:5 Tells the next member, and will not be easy before all have heard.
-    fn pass_on(&mut self, term: Term, mut news: Telling, cx: &mut Context<'_, Self>) {
-        self.learn(term, cx);
+    fn pass_on(&mut self, mut news: Telling, cx: &mut Context<'_, Self>) {
         news.told.insert(self.me);
         news.to = self.me;
         if let Some(before) = self.telling.take() {
-            before.owed.iter().for_each(|node| {
-                news.owed.insert(node);
-            });
+            news.owed = before.owed.iter().chain(news.owed.iter()).collect();
         }
         self.telling = Some(news);
         self.tell_next(cx);
@@ -275,37 +273,37 @@ impl Ring {
 
     /// TS07:5, TS07:7 Tells the next member after the last one that we told, and all between them.
     fn tell_next(&mut self, cx: &mut Context<'_, Self>) {
-        let (me, nodes, term) = (self.me, self.nodes, self.term);
-        let Some(telling) = &mut self.telling else { unreachable!("there is somebody to tell") };
-        let Telling { by, members, told, .. } = telling.clone();
-        let time = self.patience * (members.len() + 1).saturating_sub(told.len()).max(1) as u32;
+        let Some(telling) = &mut self.telling else { unreachable!("there is something to tell") };
+        let Telling { term, by, members, told, .. } = telling.clone();
+        let time = self.patience * (members.len() + 1 - told.len()) as u32;
+        let message = Message::Coordinator { term, by, members, told };
         loop {
-            telling.to = NodeId::from_index((telling.to.index() + 1) % nodes);
-            if telling.to == me {
-                return self.finish(cx);
+            telling.to = NodeId::from_index((telling.to.index() + 1) % self.nodes);
+            if telling.to == self.me {
+                return self.all_know(term, cx);
             }
-            let message = Message::Coordinator { term, by, members: members.clone(), told: told.clone() };
-            cx.send(telling.to, message);
-            if members.contains(telling.to) {
+            cx.send(telling.to, message.clone());
+            if telling.members.contains(telling.to) {
                 return cx.set_timer(Timer::NotTold, time..time);
             }
         }
     }
 
     fn on_told(&mut self, from: NodeId, term: Term, cx: &mut Context<'_, Self>) {
-        let due = term >= self.term;
         self.learn(term, cx);
-        if due && self.telling.as_ref().is_some_and(|telling| telling.to == from) {
-            self.finish(cx);
+        match &self.telling {
+            Some(telling) if telling.to == from && telling.term <= term => self.all_know(term, cx),
+            // We are telling of a later term since, or have passed the sender over.
+            Some(_) | None => {}
         }
-        // Otherwise we have heard of a later term since, and wait for another Told.
     }
 
-    /// TS07:6 Everybody has heard: we can say so to whom we owe it.
-    fn finish(&mut self, cx: &mut Context<'_, Self>) {
-        cx.cancel_timer(Timer::NotTold);
-        if let Some(telling) = self.telling.take() {
-            cx.multicast(telling.owed.iter(), &Message::Told(self.term));
+    /// TS07:6 Everybody has heard of this term: we can say so to whom we owe it.
+    fn all_know(&mut self, term: Term, cx: &mut Context<'_, Self>) {
+        self.known_to_all = self.known_to_all.max(term);
+        if let Some(telling) = self.telling.take_if(|telling| telling.term <= term) {
+            cx.cancel_timer(Timer::NotTold);
+            cx.multicast(telling.owed.iter(), &Message::Told(term));
         }
     }
 
@@ -313,12 +311,12 @@ impl Ring {
     fn learn(&mut self, term: Term, cx: &mut Context<'_, Self>) {
         if term > self.term {
             self.term = term;
-            if self.phase == Phase::Calling {
-                self.phase = Phase::Quiet;
-                cx.cancel_timer(Timer::NoReturn);
-            }
             let leader = NodeId::from_index((term % self.nodes as Term) as usize);
             cx.output(Output::Elected { leader, term });
+            if self.phase == Phase::Calling {
+                self.phase = Phase::Quiet; // TS07:9
+                cx.cancel_timer(Timer::NoReturn);
+            }
         }
     }
 

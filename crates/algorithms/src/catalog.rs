@@ -50,6 +50,7 @@ macro_rules! catalog {
 catalog! {
     mutex::Central,
     mutex::CentralDenying,
+    mutex::CentralFailover,
     mutex::TokenRing,
     mutex::Lamport,
     mutex::RicartAgrawala,

@@ -132,7 +132,7 @@ pub struct Scene<'a, F: Family> {
     pub client: &'a dyn Fn(NodeId) -> &'a Client<F>,
     /// Whether a node is alive.
     pub alive: &'a dyn Fn(NodeId) -> bool,
-    /// Whether messages get from one node to another.
+    /// Whether messages get from one node to another, if need be by way of others that are alive.
     pub connected: &'a dyn Fn(NodeId, NodeId) -> bool,
 }
 

@@ -31,6 +31,6 @@ pub use family::{Client, Entered, Family, Heard, Phase, Scene};
 pub use node::{NodeId, NodeSet};
 pub use protocol::{
     Algorithm, Canonical, Clock, CommandOf, Context, Effect, EffectOf, Input, Invariant, Message, Model, Never, Order,
-    OutputOf, Protocol, Timing, World, step,
+    OutputOf, Protocol, Reach, Timing, World, step,
 };
 pub use setup::{Setup, SetupError};

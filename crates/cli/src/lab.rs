@@ -2,6 +2,7 @@
 
 mod check;
 mod list;
+mod ordeal;
 mod run;
 mod system;
 mod trace;
@@ -20,6 +21,8 @@ pub(crate) enum Command {
     Run(run::Args),
     /// Explore every interleaving of a small system.
     Check(check::Args),
+    /// Simulate an algorithm under random faults, many times.
+    Ordeal(ordeal::Args),
     /// Write a simulated run down as JSON Lines.
     Trace(trace::Args),
 }
@@ -30,6 +33,7 @@ impl Command {
             Self::List(args) => args.run(),
             Self::Run(args) => args.run(),
             Self::Check(args) => args.run(),
+            Self::Ordeal(args) => args.run(),
             Self::Trace(args) => args.run(),
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! - [`sim`] runs a system in virtual time, with random delays, loads and faults, and measures it.
 //! - [`check`] explores every interleaving of a small system.
+//! - [`ordeal`] simulates an algorithm under random faults, many times.
 //! - [`stage`] plays a run step by step, for transcripts.
 //! - [`trace`] writes a run down.
 //!
@@ -9,8 +10,10 @@
 //! for byte.
 
 pub mod check;
+pub mod ordeal;
 mod quiet;
 mod random;
+mod reach;
 pub mod sim;
 pub mod stage;
 pub mod stats;

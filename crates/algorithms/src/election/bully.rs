@@ -27,8 +27,8 @@ use crate::{Algorithm, Context, Model, NodeId, NodeSet, Protocol, Setup, SetupEr
 pub enum Message {
     /// ELECTION: is anybody above me alive? The latest term that I know of is this.
     Election(Term),
-    /// OK: I am, and I take it from here.
-    Ok,
+    /// OK: I am, and I take it from here. The latest term that I know of is this.
+    Ok(Term),
     /// COORDINATOR: I lead, in this term.
     Coordinator(Term),
 }
@@ -102,12 +102,12 @@ impl Protocol for Bully {
 
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match message {
-            Message::Election(_) | Message::Ok | Message::Coordinator(_) if self.phase == Phase::Returning => {} // GM82:8
+            Message::Election(_) | Message::Ok(_) | Message::Coordinator(_) if self.phase == Phase::Returning => {} // GM82:8
             Message::Election(theirs) if from < self.me => self.on_election(from, theirs, cx),
-            Message::Ok if from > self.me => self.on_ok(cx),
+            Message::Ok(theirs) if from > self.me => self.on_ok(theirs, cx),
             Message::Coordinator(term) if self.owner_of(term) == from => self.on_coordinator(from, term, cx),
             Message::Election(_) => cx.violation("Election from a higher node"),
-            Message::Ok => cx.violation("Ok from a lower node"),
+            Message::Ok(_) => cx.violation("Ok from a lower node"),
             Message::Coordinator(_) => cx.violation("Coordinator in somebody else's term"),
         }
     }
@@ -134,20 +134,29 @@ impl Bully {
     }
 
     fn on_election(&mut self, from: NodeId, theirs: Term, cx: &mut Context<'_, Self>) {
-        // GM82:7 The caller has missed that there is a leader, or its client was mistaken.
-        if self.phase == Phase::Leading && theirs <= self.term {
-            return cx.send(from, Message::Coordinator(self.term));
+        match self.phase {
+            // GM82:7 The caller has missed that there is a leader, or its client was mistaken.
+            Phase::Leading if theirs <= self.term => cx.send(from, Message::Coordinator(self.term)),
+            // GM82:2 It called before it could hear of the leader that we know.
+            Phase::Quiet if theirs < self.term => cx.send(from, Message::Ok(self.term)),
+            Phase::Quiet | Phase::Leading | Phase::Calling | Phase::Waiting => {
+                cx.send(from, Message::Ok(self.term)); // GM82:2
+                self.contest(theirs, cx);
+            }
+            Phase::Returning => unreachable!("it hears nothing"),
         }
-        cx.send(from, Message::Ok); // GM82:2
-        self.contest(theirs, cx);
     }
 
-    fn on_ok(&mut self, cx: &mut Context<'_, Self>) {
+    fn on_ok(&mut self, theirs: Term, cx: &mut Context<'_, Self>) {
         match self.phase {
-            // GM82:4 Whoever answered may have to be patient itself.
-            Phase::Calling => self.wait(Phase::Waiting, self.patience * 3, cx),
-            // Another one has answered already, or the election is over.
-            Phase::Waiting | Phase::Quiet | Phase::Leading => {}
+            Phase::Calling => {
+                self.term = self.term.max(theirs);
+                // GM82:4 Whoever answered may have to be patient itself.
+                self.wait(Phase::Waiting, self.patience * 3, cx);
+            }
+            Phase::Waiting => self.term = self.term.max(theirs), // GM82:4
+            // The election is over.
+            Phase::Quiet | Phase::Leading => {}
             Phase::Returning => unreachable!("it hears nothing"),
         }
     }

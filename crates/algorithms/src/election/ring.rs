@@ -106,7 +106,7 @@ pub struct Ring {
     phase: Phase,
     /// Elections to pass on. The first one is on its way.
     ballots: VecDeque<Ballot>,
-    /// To whom it is.
+    /// To whom it is; to ourselves if there is none.
     to: NodeId,
     telling: Option<Telling>,
 }
@@ -174,7 +174,10 @@ impl Protocol for Ring {
                 let news = Telling { term, by, members, told, to: self.me, owed: NodeSet::new() };
                 self.on_coordinator(from, news, cx);
             }
-            Message::Told(term) => self.on_told(from, term, cx),
+            Message::Told(term) => {
+                self.learn(term, cx);
+                self.all_know(term, cx);
+            }
         }
     }
 
@@ -200,11 +203,11 @@ impl Ring {
     }
 
     fn take_up(&mut self, mut ballot: Ballot, cx: &mut Context<'_, Self>) {
-        ballot.term = ballot.term.max(self.term);
         if !ballot.members.insert(self.me) {
-            return self.announce(&ballot, cx); // TS07:4
+            return self.conclude(&ballot, cx); // TS07:4
         }
-        self.ballots.push_back(ballot); // TS07:2
+        ballot.term = ballot.term.max(self.term); // TS07:2
+        self.ballots.push_back(ballot);
         if self.ballots.len() == 1 {
             self.to = self.after(self.me);
             self.hand_on(cx);
@@ -214,10 +217,13 @@ impl Ring {
     /// Sends the first Election that waits to whom we believe to be the next living node.
     fn hand_on(&mut self, cx: &mut Context<'_, Self>) {
         match self.ballots.front() {
-            None => cx.cancel_timer(Timer::NoAck),
+            None => {
+                self.to = self.me;
+                cx.cancel_timer(Timer::NoAck);
+            }
             Some(_) if self.to == self.me => {
                 while let Some(ballot) = self.ballots.pop_front() {
-                    self.announce(&ballot, cx); // TS07:3 Everybody else is dead.
+                    self.conclude(&ballot, cx); // TS07:3 Everybody else is dead.
                 }
             }
             Some(ballot) => {
@@ -228,12 +234,16 @@ impl Ring {
     }
 
     /// TS07:4 The Election has been everywhere: the highest number on it leads.
-    fn announce(&mut self, ballot: &Ballot, cx: &mut Context<'_, Self>) {
-        if ballot.caller == self.me && self.phase != Phase::Calling {
-            return; // TS07:9 Another election has settled it.
+    fn conclude(&mut self, ballot: &Ballot, cx: &mut Context<'_, Self>) {
+        if ballot.caller == self.me && self.phase == Phase::Calling {
+            self.phase = Phase::Quiet; // TS07:9
+            cx.cancel_timer(Timer::NoReturn);
+        }
+        if self.term > ballot.term {
+            return self.tell_client(cx); // TS07:8 Another election has settled it since.
         }
         let (nodes, leader) = (self.nodes as Term, ballot.members.iter().last().expect("we are on it"));
-        let term = (ballot.term.max(self.term) / nodes + 1) * nodes + Term::from(leader.0);
+        let term = (ballot.term / nodes + 1) * nodes + Term::from(leader.0);
         let (members, told, owed) = (ballot.members.clone(), NodeSet::new(), NodeSet::new());
         self.learn(term, cx);
         self.pass_on(Telling { term, by: self.me, members, told, to: self.me, owed }, cx);
@@ -289,16 +299,7 @@ impl Ring {
         }
     }
 
-    fn on_told(&mut self, from: NodeId, term: Term, cx: &mut Context<'_, Self>) {
-        self.learn(term, cx);
-        match &self.telling {
-            Some(telling) if telling.to == from && telling.term <= term => self.all_know(term, cx),
-            // We are telling of a later term since, or have passed the sender over.
-            Some(_) | None => {}
-        }
-    }
-
-    /// TS07:6 Everybody has heard of this term: we can say so to whom we owe it.
+    /// TS07:6 Everybody has heard of this term, or of a later one: we can say so to whom we owe it.
     fn all_know(&mut self, term: Term, cx: &mut Context<'_, Self>) {
         self.known_to_all = self.known_to_all.max(term);
         if let Some(telling) = self.telling.take_if(|telling| telling.term <= term) {
@@ -311,13 +312,13 @@ impl Ring {
     fn learn(&mut self, term: Term, cx: &mut Context<'_, Self>) {
         if term > self.term {
             self.term = term;
-            let leader = NodeId::from_index((term % self.nodes as Term) as usize);
-            cx.output(Output::Elected { leader, term });
-            if self.phase == Phase::Calling {
-                self.phase = Phase::Quiet; // TS07:9
-                cx.cancel_timer(Timer::NoReturn);
-            }
+            self.tell_client(cx);
         }
+    }
+
+    fn tell_client(&self, cx: &mut Context<'_, Self>) {
+        let leader = NodeId::from_index((self.term % self.nodes as Term) as usize);
+        cx.output(Output::Elected { leader, term: self.term });
     }
 
     fn after(&self, node: NodeId) -> NodeId {

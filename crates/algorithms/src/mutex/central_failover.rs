@@ -189,6 +189,7 @@ impl CentralFailover {
 
     /// FAILOVER:5 There is a new coordinator, and it will hear from us what it has to know.
     fn follow(&mut self, leader: NodeId, term: Term, cx: &mut Context<'_, Self>) {
+        self.pinged.remove(self.coordinator);
         (self.coordinator, self.term) = (leader, term);
         if leader == self.me {
             let me = Some(self.me);
@@ -202,10 +203,10 @@ impl CentralFailover {
             cx.set_timer(Timer::Unreported, self.patience..self.patience);
         } else {
             self.role = Role::Client;
-            self.watch_holder(cx);
             cx.cancel_timer(Timer::Unreported);
             cx.send(leader, Message::Report(term, self.phase));
         }
+        self.watch_holder(cx);
     }
 
     fn on_request(&mut self, from: NodeId, cx: &mut Context<'_, Self>) {
@@ -235,7 +236,7 @@ impl CentralFailover {
 
     fn on_report(&mut self, from: NodeId, phase: Phase, cx: &mut Context<'_, Self>) {
         let Role::Rebuilding { missing, inside, left, waiting, .. } = &mut self.role else {
-            return cx.violation("a Report that nobody waits for");
+            return cx.violation("a Report that comes too late");
         };
         missing.remove(from);
         match phase {
@@ -277,6 +278,7 @@ impl CentralFailover {
 
     /// FAILOVER:3 Whoever was inside is dead, and will not ask again.
     fn give_up(&mut self, holder: NodeId, cx: &mut Context<'_, Self>) {
+        self.pinged.remove(holder);
         if let Role::Serving { line } = &mut self.role {
             line.retain(|node| *node != holder);
         }
@@ -295,6 +297,7 @@ impl CentralFailover {
 
     /// It lives: the next Ping is due in a while.
     fn on_pong(&mut self, from: NodeId, cx: &mut Context<'_, Self>) {
+        self.pinged.remove(from);
         if self.holder() == Some(from) {
             self.watch_holder(cx);
         }

@@ -163,13 +163,20 @@ impl Bully {
 
     fn on_coordinator(&mut self, from: NodeId, term: Term, cx: &mut Context<'_, Self>) {
         if from > self.me && term >= self.term {
-            self.term = term; // GM82:6
-            self.rest(Phase::Quiet, cx);
-            self.tell_client(from, cx);
+            self.follow(from, term, cx);
         } else {
             // GM82:9 It does not know that we live, or has forgotten that there was a later term.
             self.contest(term, cx);
         }
+    }
+
+    /// GM82:6 There is a leader.
+    fn follow(&mut self, leader: NodeId, term: Term, cx: &mut Context<'_, Self>) {
+        if matches!(self.phase, Phase::Calling | Phase::Waiting) {
+            cx.cancel_timer(Timer::Silence);
+        }
+        (self.phase, self.term) = (Phase::Quiet, term);
+        self.tell_client(leader, cx);
     }
 
     /// Takes note of a term, and sees to it that there is an election.
@@ -186,7 +193,7 @@ impl Bully {
     fn take_over(&mut self, cx: &mut Context<'_, Self>) {
         let nodes = self.nodes as Term;
         self.term = (self.term / nodes + 1) * nodes + Term::from(self.me.0);
-        self.rest(Phase::Leading, cx);
+        self.phase = Phase::Leading;
         cx.multicast(NodeSet::others(self.nodes, self.me).iter(), &Message::Coordinator(self.term));
         self.tell_client(self.me, cx);
     }
@@ -198,11 +205,6 @@ impl Bully {
     fn wait(&mut self, phase: Phase, time: Duration, cx: &mut Context<'_, Self>) {
         self.phase = phase;
         cx.set_timer(Timer::Silence, time..time);
-    }
-
-    fn rest(&mut self, phase: Phase, cx: &mut Context<'_, Self>) {
-        self.phase = phase;
-        cx.cancel_timer(Timer::Silence);
     }
 
     fn tell_client(&self, leader: NodeId, cx: &mut Context<'_, Self>) {

@@ -79,6 +79,16 @@ enum Role {
     },
 }
 
+/// Whether a node makes sure that another one is alive.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+enum Watch {
+    Off,
+    /// The next Ping is due in a while.
+    Resting,
+    /// A Ping is not answered yet.
+    Pinged,
+}
+
 /// One node of a system that replaces its coordinator.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 pub struct CentralFailover {
@@ -91,8 +101,10 @@ pub struct CentralFailover {
     /// In which the coordinator was elected; 0 for the first one, which nobody elects.
     term: Term,
     role: Role,
-    /// Who was sent a Ping and has not answered.
-    pinged: NodeSet,
+    /// On while we wait for another node.
+    coordinator_watch: Watch,
+    /// On while we coordinate and another node is inside.
+    holder_watch: Watch,
     election: Bully,
 }
 
@@ -112,7 +124,8 @@ impl Algorithm for CentralFailover {
             coordinator,
             term: 0,
             role: if me == coordinator { Role::Serving { line: VecDeque::new() } } else { Role::Client },
-            pinged: NodeSet::new(),
+            coordinator_watch: Watch::Off,
+            holder_watch: Watch::Off,
             election,
         };
         Ok(setup.ids().zip(Bully::system(setup)?).map(node).collect())
@@ -160,13 +173,17 @@ impl Protocol for CentralFailover {
 
     fn on_timer(&mut self, timer: Timer, cx: &mut Context<'_, Self>) {
         match timer {
-            Timer::Coordinator if self.ping(self.coordinator, timer, cx) => {} // FAILOVER:2
+            Timer::Coordinator if self.coordinator_watch == Watch::Resting => {
+                self.coordinator_watch = self.ping(self.coordinator, timer, cx); // FAILOVER:2
+            }
             // FAILOVER:4
             Timer::Coordinator => self.elect(|bully, cx| bully.on_command(election::Command::Start, cx), cx),
             Timer::Holder => {
                 let holder = self.holder().expect("a holder is watched only while there is one");
-                if !self.ping(holder, timer, cx) {
-                    self.give_up(holder, cx); // FAILOVER:3
+                match self.holder_watch {
+                    Watch::Resting => self.holder_watch = self.ping(holder, timer, cx), // FAILOVER:3
+                    Watch::Pinged => self.give_up(holder, cx),
+                    Watch::Off => unreachable!("nobody is watched"),
                 }
             }
             Timer::Unreported => self.serve(cx), // FAILOVER:6
@@ -189,8 +206,10 @@ impl CentralFailover {
 
     /// FAILOVER:5 There is a new coordinator, and it will hear from us what it has to know.
     fn follow(&mut self, leader: NodeId, term: Term, cx: &mut Context<'_, Self>) {
-        self.pinged.remove(self.coordinator);
         (self.coordinator, self.term) = (leader, term);
+        if matches!(self.role, Role::Rebuilding { .. }) {
+            cx.cancel_timer(Timer::Unreported);
+        }
         if leader == self.me {
             let me = Some(self.me);
             self.role = Role::Rebuilding {
@@ -203,7 +222,6 @@ impl CentralFailover {
             cx.set_timer(Timer::Unreported, self.patience..self.patience);
         } else {
             self.role = Role::Client;
-            cx.cancel_timer(Timer::Unreported);
             cx.send(leader, Message::Report(term, self.phase));
         }
         self.watch_holder(cx);
@@ -239,6 +257,7 @@ impl CentralFailover {
             return cx.violation("a Report that comes too late");
         };
         missing.remove(from);
+        let all_have = missing.is_empty();
         match phase {
             Phase::Idle => {}
             Phase::Waiting => {
@@ -247,14 +266,14 @@ impl CentralFailover {
             Phase::Inside if *left == Some(from) => {}
             Phase::Inside => *inside = Some(from),
         }
-        if missing.is_empty() {
+        if all_have {
+            cx.cancel_timer(Timer::Unreported);
             self.serve(cx); // FAILOVER:6
         }
     }
 
     /// FAILOVER:6 All that live have said where they stand.
     fn serve(&mut self, cx: &mut Context<'_, Self>) {
-        cx.cancel_timer(Timer::Unreported);
         let Role::Rebuilding { inside, waiting, line, .. } = &self.role else {
             unreachable!("only who was just elected waits for reports")
         };
@@ -278,32 +297,25 @@ impl CentralFailover {
 
     /// FAILOVER:3 Whoever was inside is dead, and will not ask again.
     fn give_up(&mut self, holder: NodeId, cx: &mut Context<'_, Self>) {
-        self.pinged.remove(holder);
         if let Role::Serving { line } = &mut self.role {
             line.retain(|node| *node != holder);
         }
         self.grant(cx);
     }
 
-    /// Pings a node that we watch. False, and nothing done, if it has not answered the last Ping.
-    fn ping(&mut self, node: NodeId, timer: Timer, cx: &mut Context<'_, Self>) -> bool {
-        let patient = self.pinged.insert(node);
-        if patient {
-            cx.send(node, Message::Ping);
-            cx.set_timer(timer, self.patience..self.patience);
-        }
-        patient
+    fn ping(&self, node: NodeId, timer: Timer, cx: &mut Context<'_, Self>) -> Watch {
+        cx.send(node, Message::Ping);
+        cx.set_timer(timer, self.patience..self.patience);
+        Watch::Pinged
     }
 
-    /// It lives: the next Ping is due in a while.
     fn on_pong(&mut self, from: NodeId, cx: &mut Context<'_, Self>) {
-        self.pinged.remove(from);
         if self.holder() == Some(from) {
             self.watch_holder(cx);
-        }
-        if self.coordinator == from {
+        } else if self.coordinator == from {
             self.watch_coordinator(cx);
         }
+        // Otherwise its turn, or ours, has come to an end meanwhile.
     }
 
     /// Another node that is inside, or about to be, if we coordinate.
@@ -316,22 +328,24 @@ impl CentralFailover {
 
     /// FAILOVER:3 While another node is inside, make sure now and then that it is alive.
     fn watch_holder(&mut self, cx: &mut Context<'_, Self>) {
-        self.watch(self.holder(), Timer::Holder, cx);
+        self.holder_watch = self.watch(self.holder().is_some(), self.holder_watch, Timer::Holder, cx);
     }
 
     /// FAILOVER:2 While we wait for another node, make sure now and then that it is alive.
     fn watch_coordinator(&mut self, cx: &mut Context<'_, Self>) {
         let waits = self.phase == Phase::Waiting && self.coordinator != self.me;
-        self.watch(waits.then_some(self.coordinator), Timer::Coordinator, cx);
+        self.coordinator_watch = self.watch(waits, self.coordinator_watch, Timer::Coordinator, cx);
     }
 
-    fn watch(&mut self, whom: Option<NodeId>, timer: Timer, cx: &mut Context<'_, Self>) {
-        match whom {
-            Some(node) => {
-                self.pinged.remove(node);
-                cx.set_timer(timer, self.period..self.period);
-            }
-            None => cx.cancel_timer(timer),
+    /// Begins a watch anew, or ends it.
+    fn watch(&self, on: bool, before: Watch, timer: Timer, cx: &mut Context<'_, Self>) -> Watch {
+        if on {
+            cx.set_timer(timer, self.period..self.period);
+            return Watch::Resting;
         }
+        if before != Watch::Off {
+            cx.cancel_timer(timer);
+        }
+        Watch::Off
     }
 }

@@ -1,6 +1,12 @@
 //! Election: whoever calls for one learns of a leader, and in the end all agree on it.
 
+mod bully;
+mod ring;
+
 use alloc::{format, string::String, vec, vec::Vec};
+
+pub use bully::Bully;
+pub use ring::Ring;
 
 use crate::{Family, Heard, NodeId, Phase, Scene, Setup};
 

@@ -2,6 +2,7 @@
 
 mod central;
 mod central_denying;
+mod central_failover;
 mod fila;
 mod fila_forest;
 mod lamport;
@@ -18,6 +19,7 @@ use alloc::{format, string::String, vec, vec::Vec};
 
 pub use central::Central;
 pub use central_denying::CentralDenying;
+pub use central_failover::CentralFailover;
 pub use fila::Fila;
 pub use fila_forest::FilaForest;
 pub use lamport::Lamport;

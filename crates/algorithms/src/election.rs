@@ -1,6 +1,10 @@
 //! Election: whoever calls for one learns of a leader, and in the end all agree on it.
 
+mod ad_hoc;
+
 use alloc::{format, string::String, vec, vec::Vec};
+
+pub use ad_hoc::AdHoc;
 
 use crate::{Family, Heard, NodeId, Phase, Scene, Setup};
 

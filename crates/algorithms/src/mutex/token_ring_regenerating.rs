@@ -119,7 +119,7 @@ impl Protocol for TokenRingRegenerating {
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         match command {
-            Command::Request if self.has_token() => {
+            Command::Request if self.phase == Phase::Resting => {
                 cx.cancel_timer(Timer::Rest);
                 self.phase = Phase::Inside;
                 cx.output(Output::Entered);
@@ -176,8 +176,8 @@ impl TokenRingRegenerating {
             return; // otherwise the token came, or a probe with a lower number
         }
         let found = self.has_token() || self.sending; // TS07:6
-        let outdone =
-            self.phase == Phase::Probing && self.me < origin || self.relay.is_some_and(|relay| relay.origin <= origin); // TS07:7
+        let lower = self.phase == Phase::Probing && self.me < origin; // TS07:7
+        let outdone = lower || self.relay.is_some_and(|relay| relay.origin <= origin);
         if !found && !outdone {
             if self.phase == Phase::Probing {
                 self.phase = Phase::Waiting; // TS07:7
@@ -206,7 +206,7 @@ impl TokenRingRegenerating {
             }
             None => {
                 self.relay = None;
-                if self.phase == Phase::Probing {
+                if relay.origin == self.me {
                     self.enter(cx);
                 }
             }

@@ -46,6 +46,7 @@ impl<T: Copy + Eq + core::hash::Hash + core::fmt::Debug + Default + Send + Sync 
 
 impl<T: Payload> Family for Broadcast<T> {
     const NAME: &'static str = "broadcast";
+    const LAW: &'static str = "everything said reaches all once";
     type Command = Command<T>;
     type Output = Output<T>;
     type News = Deliveries;

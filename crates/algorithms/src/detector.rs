@@ -21,6 +21,7 @@ pub enum Detector {}
 
 impl Family for Detector {
     const NAME: &'static str = "detector";
+    const LAW: &'static str = "nobody alive is suspected, and every crash is known in the end";
     type Command = Never;
     type Output = Output;
     /// Who is suspected.
@@ -39,6 +40,13 @@ impl Family for Detector {
                 suspects.insert(*node);
                 Heard::News
             }
+        }
+    }
+
+    fn learns(output: &Output) -> Option<NodeId> {
+        match output {
+            Output::Suspect(node) => Some(*node),
+            Output::RoundBegan | Output::RoundEnded => None,
         }
     }
 

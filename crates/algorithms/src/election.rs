@@ -36,6 +36,7 @@ pub enum Election {}
 
 impl Family for Election {
     const NAME: &'static str = "election";
+    const LAW: &'static str = "at most one leader a term, and agreement in the end";
     type Command = Command;
     type Output = Output;
     /// The last leader that this client was told of, and its term.

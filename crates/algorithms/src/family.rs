@@ -12,6 +12,8 @@ use crate::{Context, NodeId, OutputOf, Protocol, Setup};
 pub trait Family: Copy + Eq + Hash + Debug + Send + Sync + 'static {
     /// As one reads it in a list.
     const NAME: &'static str;
+    /// The law in a few words.
+    const LAW: &'static str;
     /// What a client asks of its node.
     type Command: Copy + Eq + Hash + Debug + Send + Sync + 'static;
     /// What a client is told.
@@ -27,6 +29,11 @@ pub trait Family: Copy + Eq + Hash + Debug + Send + Sync + 'static {
 
     /// Takes note of what a client is told, and says what it means for the client.
     fn hear(news: &mut Self::News, output: &Self::Output) -> Heard;
+
+    /// Whose crash an output tells of, if any.
+    fn learns(_output: &Self::Output) -> Option<NodeId> {
+        None
+    }
 
     /// The law, which holds in every state.
     ///

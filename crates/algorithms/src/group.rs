@@ -39,6 +39,7 @@ pub enum Group {}
 
 impl Family for Group {
     const NAME: &'static str = "group";
+    const LAW: &'static str = "only one session inside";
     type Command = Command;
     type Output = Output;
     type News = ();

@@ -62,6 +62,7 @@ pub enum Mutex {}
 
 impl Family for Mutex {
     const NAME: &'static str = "mutex";
+    const LAW: &'static str = "at most one inside";
     type Command = Command;
     type Output = Output;
     type News = ();

@@ -94,6 +94,11 @@ pub trait Algorithm: Protocol {
     fn wants(setup: &Setup) -> Vec<CommandOf<Self>> {
         Self::Family::wants(setup)
     }
+
+    /// What else there is to measure of a whole system at the end of a run, given the nodes that live.
+    fn measures(_nodes: &[&Self]) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
 }
 
 /// What an algorithm's proof takes for granted of the world.

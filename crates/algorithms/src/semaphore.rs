@@ -36,6 +36,7 @@ pub enum Semaphore {}
 
 impl Family for Semaphore {
     const NAME: &'static str = "semaphore";
+    const LAW: &'static str = "at most k inside";
     type Command = Command;
     type Output = Output;
     /// The largest number of units that this client knows there to have been; 0 if it was never told.

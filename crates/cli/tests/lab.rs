@@ -170,7 +170,7 @@ fn mistakes_are_named_and_mended() {
     refused(
         &format!("lab run nxr --faults {}", script.path().display()),
         &format!(
-            "vez: {}: line 2: unknown fault \"recover\"; there are crash, restart, partition, heal, loss and duplicate",
+            "vez: {}: line 2: unknown fault \"recover\"; there are crash, restart, resets, partition, heal, loss and duplicate",
             script.path().display()
         ),
     );

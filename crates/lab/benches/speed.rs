@@ -81,8 +81,7 @@ fn checker(c: &mut Criterion) {
     });
     group.bench_function("stateright, depth first, one thread", |b| {
         b.iter(|| {
-            let nodes = vez_algorithms::Algorithm::system(&systems::setup(4)).expect("a system of four");
-            let plain = plain::Plain::<RicartAgrawala> { nodes, order: Order::Any, requests: 1 };
+            let plain = plain::Plain::<RicartAgrawala>::new(&systems::setup(4), Order::Any, 1);
             let checker = plain.checker().threads(1).spawn_dfs().join();
             assert_eq!(checker.unique_state_count(), states);
         });

@@ -17,12 +17,15 @@ mod worst;
 use std::time::Duration;
 
 use serde::Serialize;
-use vez_algorithms::{NodeId, Order, Setup, SetupError, mutex::Mutex};
+use vez_algorithms::{Algorithm, NodeId, Order, Setup, SetupError};
 
 use self::{explore::explore, graph::Recorder, model::Model};
 
 /// More nodes have more states than anybody can count.
 pub const MAX_NODES: usize = 16;
+
+/// More faults than this are not needed to break anything.
+pub const MAX_FAULTS: usize = 100;
 
 /// What is explored.
 #[derive(Clone, Debug)]
@@ -31,8 +34,18 @@ pub struct Config {
     pub workload: Workload,
     /// Whether messages may overtake each other.
     pub order: Order,
-    /// How many nodes may crash.
+    /// How many of the clients ask, the first ones; all if none is given.
+    pub askers: Option<usize>,
+    /// Whether a client may ask for anything that can be asked for, instead of always the same.
+    pub mixed: bool,
+    /// How often a node may crash.
     pub crashes: usize,
+    /// How often a crashed node may come back.
+    pub restarts: usize,
+    /// How many messages may be lost.
+    pub losses: usize,
+    /// How often the failure detector may take a living node for dead.
+    pub false_suspicions: usize,
     /// Whether states are told apart by all they contain, instead of by a 64-bit fingerprint.
     pub exact: bool,
     /// More states than this are too many.
@@ -109,11 +122,11 @@ impl<T: Serialize> Serialize for Bound<T> {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Breach {
     /// The law of the family.
-    #[error("{0} and {1} are inside together")]
-    Together(NodeId, NodeId),
-    /// An algorithm let somebody in who had not asked.
-    #[error("{0} enters without having asked")]
-    EntersUnasked(NodeId),
+    #[error("{0}")]
+    Law(String),
+    /// An algorithm told a client what it cannot be told, such as to enter without having asked.
+    #[error("{0} {1}")]
+    Client(NodeId, &'static str),
     /// A node saw a peer do what the algorithm does not allow.
     #[error("{0} objects: {1}")]
     Violation(NodeId, &'static str),
@@ -160,6 +173,9 @@ pub enum CannotCheck {
     /// There are too many nodes.
     #[error("{0} nodes are too many to explore; take at most {MAX_NODES}, or simulate them with vez lab run")]
     TooManyNodes(usize),
+    /// There are too many crashes, losses or false suspicions.
+    #[error("there are more than {MAX_FAULTS} faults of a kind; take fewer --crashes, --losses or --false-suspicions")]
+    TooManyFaults,
     /// There are too many states.
     #[error("there are more than {0} states; take fewer nodes or requests, or raise --max-states")]
     TooManyStates(usize),
@@ -173,7 +189,7 @@ pub enum CannotCheck {
 ///
 /// # Errors
 /// If the system cannot be set up or has too many states.
-pub fn check<A: Mutex>(
+pub fn check<A: Algorithm>(
     setup: &Setup,
     config: &Config,
     stopwatch: fn() -> Duration,
@@ -182,9 +198,11 @@ pub fn check<A: Mutex>(
     if setup.nodes() > MAX_NODES {
         return Err(CannotCheck::TooManyNodes(setup.nodes()));
     }
-    let nodes = A::system(setup)?;
+    if config.crashes.max(config.losses).max(config.false_suspicions) > MAX_FAULTS {
+        return Err(CannotCheck::TooManyFaults);
+    }
     let started = stopwatch();
-    let mut model = match Model::new(&nodes, config.order, config.workload, config.crashes) {
+    let mut model = match Model::<A>::new(setup, config)? {
         Ok(model) => model,
         Err(breach) => {
             let counterexample = Counterexample { breach, steps: 0, transcript: String::new() };
@@ -199,6 +217,9 @@ pub fn check<A: Mutex>(
             });
         }
     };
+    if model.nodes > MAX_NODES {
+        return Err(CannotCheck::TooManyNodes(model.nodes));
+    }
     let explored = explore(&mut model, config, &mut (), progress)?;
     let elapsed = stopwatch() - started;
     let visited = &explored.visited;
@@ -229,6 +250,6 @@ pub fn check<A: Mutex>(
         report.verdict = Verdict::Violated(Counterexample { breach, steps, transcript });
         return Ok(report);
     }
-    report.verdict = Verdict::Holds(worst::case(&graph, model.nodes, config));
+    report.verdict = Verdict::Holds(worst::case(&graph, model.nodes, model.askers, config));
     Ok(report)
 }

@@ -20,6 +20,8 @@ pub(crate) enum Purpose {
     Faults,
     /// The shape of a random tree.
     Tree,
+    /// Where nodes stand.
+    Places,
 }
 
 /// A stream of random numbers. Its key is (seed, run, node, purpose), so no two streams have anything in common.

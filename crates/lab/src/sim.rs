@@ -19,7 +19,7 @@ use std::{
 };
 
 use rayon::prelude::*;
-use vez_algorithms::{Order, SetupError, mutex::Mutex};
+use vez_algorithms::{Algorithm, Order, SetupError};
 
 use self::engine::Engine;
 pub use self::{
@@ -27,7 +27,7 @@ pub use self::{
     engine::{Event, Watch},
     faults::{Fault, Faults, ScriptError},
     network::DelayLaw,
-    report::{Report, Wait},
+    report::{Detection, Report, Wait},
 };
 use crate::{quiet, system::System};
 
@@ -46,6 +46,8 @@ pub struct Config {
     pub arrivals: Arrivals,
     /// Which nodes have more than their share of clients.
     pub hot: Option<Hot>,
+    /// How many of the clients ask, the first ones; all if none is given.
+    pub askers: Option<usize>,
     /// How long a client stays inside.
     pub hold: f64,
     /// How long a message takes at most, on average or always, as the law says.
@@ -56,6 +58,8 @@ pub struct Config {
     pub order: Order,
     /// What goes wrong, and when.
     pub faults: Faults,
+    /// Whether to count how often the law is broken, instead of stopping at the first time.
+    pub keep_going: bool,
     /// How many entries of a run are measured.
     pub entries: u64,
     /// How many entries come before them and are not.
@@ -140,10 +144,8 @@ impl Config {
         }
         let nodes = self.system.nodes;
         let in_script = if let Arrivals::Scripted(script) = &self.arrivals { script.last_node() } else { None };
-        for (script, last) in [("script", in_script), ("fault script", self.faults.last_node())] {
-            if let Some(node) = last.filter(|node| *node >= nodes) {
-                return Err(ConfigError::NoSuchNode { script, node, nodes });
-            }
+        if let Some(node) = in_script.filter(|node| *node >= nodes) {
+            return Err(ConfigError::NoSuchNode { script: "script", node, nodes });
         }
         if let Some(Hot { nodes: hot, share }) = self.hot
             && (hot == 0 || hot >= nodes || !(share > 0.0 && share < 1.0))
@@ -185,7 +187,7 @@ pub enum CannotReport {
 ///
 /// # Errors
 /// If the configuration has a mistake, or a run went wrong.
-pub fn run<A: Mutex>(
+pub fn run<A: Algorithm>(
     config: &Config,
     stopwatch: fn() -> Duration,
     progress: &(dyn Fn(u64) + Sync),
@@ -203,19 +205,19 @@ pub fn run<A: Mutex>(
 ///
 /// # Errors
 /// If the configuration has a mistake, or the run went wrong.
-pub fn watch<A: Mutex>(config: &Config, run: u64, watch: impl Watch<A>) -> Result<(), CannotReport> {
+pub fn watch<A: Algorithm>(config: &Config, run: u64, watch: impl Watch<A>) -> Result<(), CannotReport> {
     config.validate()?;
     one::<A, _>(config, run, || Duration::ZERO, &|_| {}, watch).map(|_| ())
 }
 
-fn one<A: Mutex, W: Watch<A>>(
+fn one<A: Algorithm, W: Watch<A>>(
     config: &Config,
     run: u64,
     stopwatch: fn() -> Duration,
     progress: &dyn Fn(u64),
     watch: W,
 ) -> Result<metrics::Measured, CannotReport> {
-    let mut engine = Engine::<A, W>::new(config, run, watch).map_err(ConfigError::from)?;
+    let mut engine = Engine::<A, W>::new(config, run, watch)?;
     let started = stopwatch();
     let done = quiet::catch(|| engine.run(progress));
     let elapsed = stopwatch() - started;

@@ -6,9 +6,8 @@
 use std::{collections::BTreeSet, fmt};
 
 use vez_algorithms::{
-    Effect, EffectOf, Input, NodeId, Protocol, Setup, SetupError,
-    mutex::{self, Command, Mutex, Output, Phase},
-    step,
+    Algorithm, Client, CommandOf, Effect, EffectOf, Family, Heard, Input, NodeId, Phase, Protocol, Scene, Setup,
+    SetupError, step,
 };
 
 /// A message on its way.
@@ -25,16 +24,22 @@ pub struct Packet<M> {
 /// Something that the director lets happen.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Step<P: Protocol> {
-    /// A client asks.
-    Ask(NodeId),
+    /// A client asks: for this, or, if there is nothing to choose from or it does not matter, for what it usually does.
+    Ask(NodeId, Option<CommandOf<P>>),
     /// A client leaves.
     Leave(NodeId),
     /// A message arrives: the first one in flight that is the same.
     Deliver(Packet<P::Message>),
+    /// A message is lost: the first one in flight that is the same.
+    Lose(Packet<P::Message>),
     /// A timer fires.
     Fire(NodeId, P::Timer),
     /// A node crashes, and all that was on its way to it is lost.
     Crash(NodeId),
+    /// A crashed node is back, as it was in the beginning.
+    Restart(NodeId),
+    /// The failure detector tells the first node that the second has crashed.
+    Notice(NodeId, NodeId),
     /// Something happens at a node that is nobody else's business.
     Tick(NodeId),
 }
@@ -43,11 +48,15 @@ impl<P: Protocol> fmt::Display for Step<P> {
     /// As a command of a transcript.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ask(node) => write!(f, "ask {node}"),
+            Self::Ask(node, None) => write!(f, "ask {node}"),
+            Self::Ask(node, Some(command)) => write!(f, "ask {node} \"{command:?}\""),
             Self::Leave(node) => write!(f, "leave {node}"),
             Self::Deliver(Packet { from, to, message }) => write!(f, "deliver {from} {to} \"{message:?}\""),
-            Self::Fire(node, timer) => write!(f, "fire {node} {timer:?}"),
+            Self::Lose(Packet { from, to, message }) => write!(f, "lose {from} {to} \"{message:?}\""),
+            Self::Fire(node, timer) => write!(f, "fire {node} \"{timer:?}\""),
             Self::Crash(node) => write!(f, "crash {node}"),
+            Self::Restart(node) => write!(f, "restart {node}"),
+            Self::Notice(node, crashed) => write!(f, "notice {node} {crashed}"),
             Self::Tick(node) => write!(f, "tick {node}"),
         }
     }
@@ -61,13 +70,17 @@ pub struct CannotPlay(String);
 /// A system, its clients, and the messages between them.
 pub struct Stage<P: Protocol> {
     nodes: Vec<P>,
-    clients: Vec<Phase>,
+    /// How each node starts.
+    fresh: Vec<P>,
+    clients: Vec<Client<P::Family>>,
+    wants: Vec<CommandOf<P>>,
+    limit: usize,
     timers: Vec<BTreeSet<P::Timer>>,
     crashed: Vec<bool>,
     in_flight: Vec<Packet<P::Message>>,
 }
 
-impl<P: Mutex> Stage<P> {
+impl<P: Algorithm> Stage<P> {
     /// Sets the stage. The second value is what happened at the start.
     ///
     /// # Errors
@@ -76,8 +89,11 @@ impl<P: Mutex> Stage<P> {
         let nodes = P::system(setup)?;
         let n = nodes.len();
         let mut stage = Self {
+            fresh: nodes.clone(),
             nodes,
-            clients: vec![Phase::Idle; n],
+            clients: vec![Client::default(); n],
+            wants: P::wants(setup),
+            limit: setup.k,
             timers: vec![BTreeSet::new(); n],
             crashed: vec![false; n],
             in_flight: Vec::new(),
@@ -94,6 +110,11 @@ impl<P: Mutex> Stage<P> {
         &self.nodes
     }
 
+    /// Whether a node has crashed.
+    pub fn is_dead(&self, node: NodeId) -> bool {
+        self.crashed[node.index()]
+    }
+
     /// The messages on their way, in the order of their sending.
     pub fn in_flight(&self) -> &[Packet<P::Message>] {
         &self.in_flight
@@ -101,7 +122,27 @@ impl<P: Mutex> Stage<P> {
 
     /// Who is inside.
     pub fn inside(&self) -> Vec<NodeId> {
-        NodeId::all(self.nodes.len()).filter(|node| self.clients[node.index()] == Phase::Inside).collect()
+        NodeId::all(self.nodes.len()).filter(|node| self.clients[node.index()].phase == Phase::Inside).collect()
+    }
+
+    /// What clients may ask for.
+    pub fn wants(&self) -> &[CommandOf<P>] {
+        &self.wants
+    }
+
+    /// Whether the law of the family holds.
+    ///
+    /// # Errors
+    /// How it is broken.
+    pub fn law(&self) -> Result<(), String> {
+        P::Family::law(&Scene {
+            nodes: self.nodes.len(),
+            limit: self.limit,
+            inside: &self.inside(),
+            client: &|node| &self.clients[node.index()],
+            alive: &|node| !self.crashed[node.index()],
+            connected: &|_, _| true,
+        })
     }
 
     /// Takes a step and tells what came of it, a line for each effect. `choices` answers what the algorithm leaves to
@@ -111,23 +152,27 @@ impl<P: Mutex> Stage<P> {
     /// If the step cannot be taken.
     pub fn play(&mut self, step: Step<P>, choices: &[usize]) -> Result<String, CannotPlay> {
         match step {
-            Step::Ask(node) => {
+            Step::Ask(node, command) => {
                 self.expect(node, Phase::Idle, "cannot ask")?;
-                self.clients[node.index()].ask();
-                Ok(self.let_happen(node, Input::Command(Command::Request), choices))
+                let usual = || self.wants.get(node.index() % self.wants.len().max(1)).copied();
+                let command =
+                    command.or_else(usual).ok_or_else(|| CannotPlay("nobody asks for anything here".into()))?;
+                self.clients[node.index()].ask(command);
+                Ok(self.let_happen(node, Input::Command(command), choices))
             }
             Step::Leave(node) => {
                 self.expect(node, Phase::Inside, "cannot leave")?;
-                self.clients[node.index()].leave();
-                Ok(self.let_happen(node, Input::Command(Command::Release), choices))
+                let command = self.clients[node.index()].leave();
+                Ok(self.let_happen(node, Input::Command(command), choices))
             }
             Step::Deliver(packet) => {
-                let at = self.in_flight.iter().position(|other| *other == packet).ok_or_else(|| {
-                    CannotPlay(format!("no {:?} is on its way from {} to {}", packet.message, packet.from, packet.to))
-                })?;
-                self.in_flight.remove(at);
+                self.take(&packet)?;
                 let Packet { from, to, message } = packet;
                 Ok(self.let_happen(to, Input::Message { from, message }, choices))
+            }
+            Step::Lose(packet) => {
+                self.take(&packet)?;
+                Ok(format!("{:?} from {} to {} is lost\n", packet.message, packet.from, packet.to))
             }
             Step::Fire(node, timer) => {
                 let set = self.timers.get_mut(node.index()).is_some_and(|timers| timers.remove(&timer));
@@ -137,10 +182,22 @@ impl<P: Mutex> Stage<P> {
             Step::Crash(node) => {
                 self.exists(node)?;
                 self.crashed[node.index()] = true;
-                self.clients[node.index()] = Phase::Idle;
+                self.clients[node.index()] = Client::default();
                 self.timers[node.index()].clear();
                 self.in_flight.retain(|packet| packet.to != node);
                 Ok(format!("{node} is dead\n"))
+            }
+            Step::Restart(node) => {
+                if self.crashed.get(node.index()) != Some(&true) {
+                    return Err(CannotPlay(format!("{node} is not dead")));
+                }
+                self.crashed[node.index()] = false;
+                self.nodes[node.index()] = self.fresh[node.index()].clone();
+                Ok(self.let_happen(node, Input::Restart, choices))
+            }
+            Step::Notice(node, crashed) => {
+                self.exists(node)?;
+                Ok(self.let_happen(node, Input::Crash(crashed), choices))
             }
             Step::Tick(node) => {
                 self.exists(node)?;
@@ -182,6 +239,14 @@ impl<P: Mutex> Stage<P> {
         self.timers.get(node.index()).into_iter().flatten().copied()
     }
 
+    fn take(&mut self, packet: &Packet<P::Message>) -> Result<(), CannotPlay> {
+        let Packet { from, to, message } = packet;
+        let at = self.in_flight.iter().position(|other| other == packet);
+        let at = at.ok_or_else(|| CannotPlay(format!("no {message:?} is on its way from {from} to {to}")))?;
+        self.in_flight.remove(at);
+        Ok(())
+    }
+
     fn exists(&self, node: NodeId) -> Result<(), CannotPlay> {
         match self.crashed.get(node.index()) {
             Some(false) => Ok(()),
@@ -192,7 +257,7 @@ impl<P: Mutex> Stage<P> {
 
     fn expect(&self, node: NodeId, phase: Phase, cannot: &str) -> Result<(), CannotPlay> {
         self.exists(node)?;
-        let found = self.clients[node.index()];
+        let found = self.clients[node.index()].phase;
         if found == phase { Ok(()) } else { Err(CannotPlay(format!("{node} {cannot}: it is {found:?}"))) }
     }
 
@@ -213,24 +278,37 @@ impl<P: Mutex> Stage<P> {
                 Effect::CancelTimer(timer) => {
                     self.timers[node.index()].remove(&timer);
                 }
-                Effect::Output(Output::Entered) => self.clients[node.index()].arrive(),
+                Effect::Output(output) => {
+                    if let Err(wrong) = self.clients[node.index()].hear(&output) {
+                        told += &format!("{node} {wrong}\n");
+                    }
+                }
                 Effect::Violation(_) => {}
             }
         }
-        if let Err((one, other)) = mutex::law(&self.inside()) {
-            told += &format!("{one} and {other} are inside together\n");
+        if let Err(broken) = self.law() {
+            told += &format!("{broken}\n");
         }
         told
     }
 }
 
 /// An effect in words.
-pub(crate) fn describe<P: Protocol<Output = Output>>(node: NodeId, effect: &EffectOf<P>) -> String {
+pub(crate) fn describe<P: Protocol>(node: NodeId, effect: &EffectOf<P>) -> String {
     match effect {
         Effect::Send(to, message) => format!("{node} → {to} {message:?}"),
+        Effect::SetTimer(timer, after) if after.start == after.end => {
+            format!("{node} sets {timer:?} after {:?}", after.start)
+        }
         Effect::SetTimer(timer, after) => format!("{node} sets {timer:?} after {after:?}"),
         Effect::CancelTimer(timer) => format!("{node} cancels {timer:?}"),
-        Effect::Output(Output::Entered) => format!("{node} enters"),
+        Effect::Output(output) if enters::<P::Family>(output) => format!("{node} enters"),
+        Effect::Output(output) => format!("{node}: {output:?}"),
         Effect::Violation(what) => format!("{node} objects: {what}"),
     }
+}
+
+/// Whether an output says "you are inside".
+pub(crate) fn enters<F: Family>(output: &F::Output) -> bool {
+    F::hear(&mut F::News::default(), output) == Heard::Entered
 }

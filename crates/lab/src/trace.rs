@@ -4,16 +4,16 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use vez_algorithms::{
-    Effect, Input, NodeId,
-    mutex::{Command, Mutex, Output},
-};
+use vez_algorithms::{Algorithm, Effect, Family, Input, NodeId};
 
-use crate::sim::{Config, Event, Watch};
+use crate::{
+    sim::{Config, Event, Watch},
+    stage::enters,
+};
 
 /// One line of a trace.
 #[derive(Serialize)]
-struct Line<'a, P: Mutex> {
+struct Line<'a, P: Algorithm> {
     time: f64,
     node: NodeId,
     kind: &'static str,
@@ -27,9 +27,9 @@ struct Line<'a, P: Mutex> {
     /// From and to, in units of time.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<[f64; 2]>,
-    /// What a node objects to.
+    /// What a client asks for or is told, if there is more than one thing; what a node objects to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    what: Option<&'static str>,
+    what: Option<String>,
     /// What an input left the node in.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'a P>,
@@ -46,7 +46,7 @@ impl<'w, W: Write> Trace<'w, W> {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn new<P: Mutex>(to: &'w mut W, config: &Config, run: u64) -> io::Result<Self> {
+    pub fn new<P: Algorithm>(to: &'w mut W, config: &Config, run: u64) -> io::Result<Self> {
         let system = &config.system;
         let header = json!({
             "time": 0.0, "node": Value::Null, "kind": "system", "format": "vez-trace-1",
@@ -67,7 +67,7 @@ impl<'w, W: Write> Trace<'w, W> {
     }
 }
 
-impl<P: Mutex, W: Write> Watch<P> for &mut Trace<'_, W> {
+impl<P: Algorithm, W: Write> Watch<P> for &mut Trace<'_, W> {
     fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>) {
         if self.result.is_ok() {
             self.result = serde_json::to_writer(&mut *self.to, &line(time, node, &event))
@@ -77,19 +77,21 @@ impl<P: Mutex, W: Write> Watch<P> for &mut Trace<'_, W> {
     }
 }
 
-fn line<'a, P: Mutex>(time: f64, node: NodeId, event: &'a Event<'_, P>) -> Line<'a, P> {
+fn line<'a, P: Algorithm>(time: f64, node: NodeId, event: &'a Event<'_, P>) -> Line<'a, P> {
     let line =
         |kind| Line { time, node, kind, peer: None, message: None, timer: None, after: None, what: None, state: None };
     match event {
         Event::Input(input, state) => {
             let line = match input {
                 Input::Start => line("start"),
-                Input::Command(Command::Request) => line("ask"),
-                Input::Command(Command::Release) => line("leave"),
+                Input::Restart => line("restart"),
+                Input::Command(command) if Some(*command) == P::Family::LEAVE => line("leave"),
+                Input::Command(command) => Line { what: Some(format!("{command:?}")), ..line("ask") },
                 Input::Message { from, message } => {
                     Line { peer: Some(*from), message: Some(message), ..line("receive") }
                 }
                 Input::Timer(timer) => Line { timer: Some(timer), ..line("fire") },
+                Input::Crash(crashed) => Line { peer: Some(*crashed), ..line("notice") },
                 Input::Internal => line("internal"),
             };
             Line { state: Some(state), ..line }
@@ -100,8 +102,9 @@ fn line<'a, P: Mutex>(time: f64, node: NodeId, event: &'a Event<'_, P>) -> Line<
             Line { timer: Some(timer), after: Some(after), ..line("set") }
         }
         Event::Effect(Effect::CancelTimer(timer)) => Line { timer: Some(timer), ..line("cancel") },
-        Event::Effect(Effect::Output(Output::Entered)) => line("enter"),
-        Event::Effect(Effect::Violation(what)) => Line { what: Some(what), ..line("object") },
+        Event::Effect(Effect::Output(output)) if enters::<P::Family>(output) => line("enter"),
+        Event::Effect(Effect::Output(output)) => Line { what: Some(format!("{output:?}")), ..line("output") },
+        Event::Effect(Effect::Violation(what)) => Line { what: Some((*what).to_owned()), ..line("object") },
         Event::Lost(to, message) => Line { peer: Some(*to), message: Some(message), ..line("lose") },
         Event::Doubled(to, message) => Line { peer: Some(*to), message: Some(message), ..line("double") },
         Event::Crashed => line("crash"),
@@ -119,15 +122,17 @@ pub struct Tail {
 /// How many lines are kept.
 const TAIL: usize = 30;
 
-impl<P: Mutex> Watch<P> for &mut Tail {
+impl<P: Algorithm> Watch<P> for &mut Tail {
     fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>) {
         if time < self.from {
             return;
         }
         let what = match event {
             Event::Input(Input::Start, _) => format!("{node} starts"),
-            Event::Input(Input::Command(Command::Request), _) => format!("{node} asks"),
-            Event::Input(Input::Command(Command::Release), _) => format!("{node} leaves"),
+            Event::Input(Input::Restart, _) => format!("{node} is back"),
+            Event::Input(Input::Command(command), _) if Some(*command) == P::Family::LEAVE => format!("{node} leaves"),
+            Event::Input(Input::Command(command), _) => format!("{node} asks: {command:?}"),
+            Event::Input(Input::Crash(crashed), _) => format!("{node} learns that {crashed} has crashed"),
             Event::Input(Input::Message { from, message }, _) => format!("{node} ← {from} {message:?}"),
             Event::Input(Input::Timer(timer), _) => format!("{node}: {timer:?} fires"),
             Event::Input(Input::Internal, _) => format!("{node}: something internal"),

@@ -1,121 +1,220 @@
-//! What the checker says of every algorithm. Each line of `expected/check` is one exploration; `UPDATE_GOLDENFILES=1` writes
-//! them anew.
+//! What the checker says of every algorithm. A file under `checks/` has the explorations of one algorithm, each a line such
+//! as `check nodes=3 requests=2 crashes=1`, with what came out below; `UPDATE_GOLDENFILES=1` writes that anew.
 
 mod systems;
 
-use std::{fmt::Write, path::Path};
+use std::{error::Error, fs, panic::AssertUnwindSafe, path::Path};
 
 use rayon::prelude::*;
-use systems::{check, check_on, config, setup};
+use systems::{check_on, config, setup};
 use vez_algorithms::{
-    Order,
+    Algorithm, Order,
     catalog::{self, Job},
-    mutex::{self, Mutex},
+    mutex,
 };
-use vez_lab::check::{Bound, Breach, Report, Verdict, Workload};
+use vez_lab::{
+    check::{Bound, Breach, Config, Report, Verdict, Workload},
+    system::{Quorum, System, Topology},
+};
 
-/// The algorithms whose states remain few however long they run.
-const UNBOUNDED: [&str; 10] = [
-    "central",
-    "token-ring",
-    "ricart-agrawala",
-    "ricart-agrawala-clock",
-    "raymond",
-    "raymond-piggyback",
-    "naimi-trehel",
-    "nxr",
-    "fila",
-    "fila-forest",
-];
-
-struct Explore {
-    nodes: usize,
-    workload: Workload,
-    order: Order,
+fn checks() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../checks")
 }
 
-impl Job for Explore {
-    type Done = (String, Report);
+#[test]
+fn every_check_comes_out_as_written() {
+    let failures: Vec<String> = catalog::ALL
+        .par_iter()
+        .filter_map(|entry| {
+            let check = || catalog::visit(entry.name, Play).expect("it is in the catalog");
+            match std::panic::catch_unwind(AssertUnwindSafe(check)) {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(format!("{}: {error}", entry.name)),
+                Err(_) => Some(format!("{}: differs; see above", entry.name)),
+            }
+        })
+        .collect();
+    assert_eq!(failures, Vec::<String>::new());
+}
 
-    fn mutex<A: Mutex>(self) -> (String, Report) {
-        let Self { nodes, workload, order } = self;
-        let report = check::<A>(nodes, workload, order);
-        let workload = match workload {
-            Workload::Requests(requests) => format!("{requests} each"),
-            Workload::Unbounded => "for ever".to_owned(),
-        };
-        let verdict = match &report.verdict {
-            Verdict::Holds(worst) => {
-                let messages = match worst.messages_per_entry {
-                    Bound::AtMost(most) => format!("{most:.3}"),
-                    Bound::Unbounded => "∞".to_owned(),
-                    Bound::Unknown => "?".to_owned(),
-                };
-                let bypasses = match worst.bypasses {
-                    Bound::AtMost(most) => most.to_string(),
-                    Bound::Unbounded => "∞".to_owned(),
-                    Bound::Unknown => "?".to_owned(),
-                };
-                format!("holds, at worst {messages} messages an entry, {bypasses} bypasses")
-            }
-            Verdict::Violated(counterexample) => {
-                format!("violated in {} steps: {}", counterexample.steps, counterexample.breach)
-            }
-        };
-        let (name, order) = (A::NAME, format!("{order:?}").to_lowercase());
-        let line = format!("{name:22} n={nodes} {workload:8} {order:4} {:>9} states  {verdict}\n", report.states);
-        (line, report)
+#[test]
+fn every_file_belongs_to_an_algorithm() {
+    for entry in fs::read_dir(checks()).expect("there are checks") {
+        let name = entry.expect("it can be read").file_name().to_string_lossy().into_owned();
+        assert!(catalog::ALL.iter().any(|entry| entry.name == name), "there is no algorithm \"{name}\"");
     }
 }
 
-/// The lines of one algorithm, on every network that it allows.
-fn all_sizes(entry: &catalog::Entry) -> String {
-    // The clock that counts every event has too many states for the larger systems.
-    let every_event = entry.name == "ricart-agrawala-clock";
-    let sizes = if every_event { [(1, 2), (3, 1), (2, 3)] } else { [(1, 2), (3, 2), (4, 1)] };
-    let bounded = sizes.into_iter().map(|(nodes, requests)| (nodes, Workload::Requests(requests)));
-    let for_ever = UNBOUNDED.contains(&entry.name).then_some((3, Workload::Unbounded));
-    let mut lines = String::new();
-    for (nodes, workload) in bounded.chain(for_ever) {
-        let orders = [Order::Fifo, Order::Any];
-        for order in orders.into_iter().filter(|order| *order == Order::Fifo || entry.assumptions.order == Order::Any) {
-            let explore = Explore { nodes, workload, order };
-            let (line, report) = catalog::visit(entry.name, explore).expect("it is in the catalog");
-            assert!(matches!(report.verdict, Verdict::Holds(_)), "{line}");
-            lines += &line;
+struct Play;
+
+impl Job for Play {
+    type Done = Result<(), String>;
+
+    fn with<A: Algorithm>(self) -> Result<(), String> {
+        let mut explorer = Explorer::<A> { holds: Vec::new(), algorithm: std::marker::PhantomData };
+        goldenscript::run(&mut explorer, checks().join(A::NAME)).map_err(|error| error.to_string())?;
+        explorer.shows_what_the_model_claims()
+    }
+}
+
+/// What may stand in a file.
+#[derive(goldenscript::Command)]
+enum Command {
+    Check {
+        #[arg(key)]
+        nodes: usize,
+        /// How often each client asks; for ever if nothing is said.
+        #[arg(key)]
+        requests: Option<u32>,
+        #[arg(key)]
+        network: Option<Network>,
+        #[arg(key)]
+        topology: Option<Topology>,
+        #[arg(key)]
+        quorum: Option<Quorum>,
+        #[arg(key)]
+        k: Option<usize>,
+        #[arg(key)]
+        groups: Option<usize>,
+        #[arg(key)]
+        replicas: Option<usize>,
+        #[arg(key)]
+        majority: Option<usize>,
+        #[arg(key)]
+        bits: Option<u32>,
+        #[arg(key)]
+        prefix: Option<u32>,
+        #[arg(key)]
+        askers: Option<usize>,
+        #[arg(key)]
+        mixed: Option<bool>,
+        #[arg(key)]
+        crashes: Option<usize>,
+        #[arg(key)]
+        restarts: Option<usize>,
+        #[arg(key)]
+        losses: Option<usize>,
+        #[arg(key)]
+        false_suspicions: Option<usize>,
+    },
+}
+
+struct Network(Order);
+
+impl std::str::FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "fifo" => Ok(Self(Order::Fifo)),
+            "any" => Ok(Self(Order::Any)),
+            other => Err(format!("unknown network \"{other}\"; there are fifo and any")),
         }
     }
-    lines
 }
 
-#[test]
-fn every_algorithm_keeps_its_laws() {
-    let lines: Vec<String> = catalog::ALL.par_iter().map(all_sizes).collect();
-    compare("check", &lines.concat());
+struct Explorer<A: Algorithm> {
+    /// The explorations in which all laws held.
+    holds: Vec<Config>,
+    algorithm: std::marker::PhantomData<A>,
 }
 
-#[test]
-fn what_needs_more_than_it_is_given_breaks() {
-    let mut table = String::new();
-    let mut explore = |name: &str, nodes, workload, order| {
-        let (line, report) = catalog::visit(name, Explore { nodes, workload, order }).expect("it is in the catalog");
-        let Verdict::Violated(counterexample) = report.verdict else { panic!("{line}") };
-        let _ = writeln!(table, "{line}{}", counterexample.transcript);
-        counterexample.breach
-    };
-    // Without FIFO two are inside together.
-    let breach = explore("lamport", 2, Workload::Requests(1), Order::Any);
-    assert!(matches!(breach, Breach::Together(..)));
-    explore("maekawa", 3, Workload::Requests(2), Order::Any);
-    // A coordinator that keeps no line promises nobody a turn.
-    let breach = explore("central-denying", 2, Workload::Unbounded, Order::Fifo);
-    assert!(matches!(breach, Breach::Starvation(_)));
-    compare("breaks", &table);
+impl<A: Algorithm> Explorer<A> {
+    /// A claim of the catalog stands on a check that holds.
+    fn shows_what_the_model_claims(&self) -> Result<(), String> {
+        let model = A::MODEL;
+        for (claimed, shown, what) in [
+            (true, self.holds.iter().any(|config| config.order == model.order), "holds on the weakest network"),
+            (model.survives_crashes, self.holds.iter().any(|config| config.crashes > 0), "survives crashes"),
+            (model.survives_restarts, self.holds.iter().any(|config| config.restarts > 0), "survives restarts"),
+            (model.survives_loss, self.holds.iter().any(|config| config.losses > 0), "survives loss"),
+        ] {
+            if claimed && !shown {
+                return Err(format!("no check shows that it {what}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<A: Algorithm> goldenscript::Runner for Explorer<A> {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _context: &goldenscript::Context) -> Result<String, Box<dyn Error>> {
+        let Command::Check { nodes, requests, network, crashes, restarts, losses, false_suspicions, .. } = command;
+        let config = Config {
+            askers: askers(command),
+            mixed: mixed(command),
+            crashes: crashes.unwrap_or(0),
+            restarts: restarts.unwrap_or(0),
+            losses: losses.unwrap_or(0),
+            false_suspicions: false_suspicions.unwrap_or(0),
+            ..config(
+                requests.map_or(Workload::Unbounded, Workload::Requests),
+                network.as_ref().map_or(A::MODEL.order, |network| network.0),
+            )
+        };
+        let report = check_on::<A>(&system(*nodes, command).setup(1, 0)?, &config);
+        let told = tell(&report);
+        if matches!(report.verdict, Verdict::Holds(_)) {
+            self.holds.push(config);
+        }
+        Ok(told)
+    }
+}
+
+fn askers(command: &Command) -> Option<usize> {
+    let Command::Check { askers, .. } = command;
+    *askers
+}
+
+fn mixed(command: &Command) -> bool {
+    let Command::Check { mixed, .. } = command;
+    mixed.unwrap_or(false)
+}
+
+fn system(nodes: usize, command: &Command) -> System {
+    let Command::Check { topology, quorum, k, groups, replicas, majority, bits, prefix, .. } = command;
+    let usual = System::of(nodes);
+    System {
+        topology: topology.unwrap_or(usual.topology),
+        quorum: quorum.unwrap_or(usual.quorum),
+        k: k.unwrap_or(usual.k),
+        groups: groups.unwrap_or(usual.groups),
+        replicas: replicas.unwrap_or(usual.replicas),
+        majority: majority.unwrap_or(replicas.unwrap_or(usual.replicas) / 2 + 1),
+        bits: bits.unwrap_or(usual.bits),
+        prefix: prefix.unwrap_or(usual.prefix),
+        ..usual
+    }
+}
+
+fn tell(report: &Report) -> String {
+    match &report.verdict {
+        Verdict::Holds(worst) => {
+            let messages = match worst.messages_per_entry {
+                Bound::AtMost(most) => format!("{most:.3}"),
+                Bound::Unbounded => "∞".to_owned(),
+                Bound::Unknown => "?".to_owned(),
+            };
+            let bypasses = match worst.bypasses {
+                Bound::AtMost(most) => most.to_string(),
+                Bound::Unbounded => "∞".to_owned(),
+                Bound::Unknown => "?".to_owned(),
+            };
+            format!("holds in {} states, at worst {messages} messages an entry, {bypasses} bypasses\n", report.states)
+        }
+        Verdict::Violated(counterexample) => {
+            let steps = if counterexample.steps == 1 { "step" } else { "steps" };
+            let run = counterexample.transcript.lines().map(|line| format!("    {line}\n")).collect::<String>();
+            format!("violated after {} {steps}: {}\n{run}", counterexample.steps, counterexample.breach)
+        }
+    }
 }
 
 #[test]
 fn a_crash_stops_those_that_assume_none() {
-    let config = vez_lab::check::Config { crashes: 1, ..config(Workload::Requests(1), Order::Any) };
+    let config = Config { crashes: 1, ..config(Workload::Requests(1), Order::Any) };
     for report in [
         check_on::<mutex::Central>(&setup(3), &config),
         check_on::<mutex::RicartAgrawala>(&setup(3), &config),
@@ -131,7 +230,7 @@ fn a_crash_stops_those_that_assume_none() {
 fn fingerprints_and_whole_states_count_the_same() {
     for order in [Order::Fifo, Order::Any] {
         let config = config(Workload::Requests(2), order);
-        let exact = vez_lab::check::Config { exact: true, ..config.clone() };
+        let exact = Config { exact: true, ..config.clone() };
         let (one, other) =
             (check_on::<mutex::SuzukiKasami>(&setup(3), &config), check_on::<mutex::SuzukiKasami>(&setup(3), &exact));
         assert_eq!((one.states, one.transitions, one.verdict), (other.states, other.transitions, other.verdict));
@@ -140,19 +239,9 @@ fn fingerprints_and_whole_states_count_the_same() {
 
 #[test]
 fn too_many_states_are_an_error() {
-    let config = vez_lab::check::Config { max_states: 1000, ..config(Workload::Requests(2), Order::Any) };
+    let config = Config { max_states: 1000, ..config(Workload::Requests(2), Order::Any) };
     let result =
         vez_lab::check::check::<mutex::RicartAgrawala>(&setup(3), &config, || std::time::Duration::ZERO, &mut |_| {});
     let error = result.expect_err("there are more than a thousand").to_string();
     assert_eq!(error, "there are more than 1000 states; take fewer nodes or requests, or raise --max-states");
-}
-
-/// Compares with a file under `tests/expected`, or writes it anew.
-fn compare(name: &str, found: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/expected").join(name);
-    if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
-        std::fs::write(&path, found).expect("the file can be written");
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(expected == found, "{name} has changed; found:\n{found}\n(UPDATE_GOLDENFILES=1 writes it anew)");
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use systems::check;
 use vez_algorithms::{
-    Algorithm, Context, Model, Never, NodeId, Order, Protocol, Setup, SetupError,
-    mutex::{Command, Output, Phase},
+    Algorithm, Context, Model, Never, NodeId, Order, Phase, Protocol, Setup, SetupError,
+    mutex::{Command, Mutex},
 };
 use vez_lab::{
     check::{Breach, Verdict, Workload},
@@ -44,8 +44,7 @@ impl<const CARELESS: bool> Protocol for Lottery<CARELESS> {
     const MODEL: Model = Model::RELIABLE;
     type Message = Message;
     type Timer = Never;
-    type Command = Command;
-    type Output = Output;
+    type Family = Mutex;
 
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         match command {
@@ -88,7 +87,7 @@ fn every_answer_is_tried() {
     // Only the last answer to the last of three questions lets two in.
     let careless = check::<Lottery<true>>(3, Workload::Requests(2), Order::Any);
     let Verdict::Violated(counterexample) = careless.verdict else { panic!("the unlikely was not tried") };
-    assert!(matches!(counterexample.breach, Breach::Together(..)), "{}", counterexample.breach);
+    assert!(matches!(counterexample.breach, Breach::Law(_)), "{}", counterexample.breach);
 }
 
 #[test]

@@ -2,14 +2,16 @@
 
 mod load;
 
-use std::{panic::catch_unwind, time::Duration};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
 
 use load::config;
 use proptest::prelude::*;
 use vez_algorithms::{
-    Input, NodeId,
+    Algorithm, Family, Input, NodeId,
     catalog::{self, Job},
-    mutex::{Command, Mutex},
     step,
 };
 use vez_lab::{
@@ -17,23 +19,35 @@ use vez_lab::{
     system::System,
 };
 
-struct Misuse(&'static [Command]);
+/// How a driver can get it wrong.
+#[derive(Clone, Copy)]
+enum Misuse {
+    AskTwice,
+    LeaveUnasked,
+}
 
 impl Job for Misuse {
-    type Done = String;
+    type Done = Option<String>;
 
-    /// What the first node says to these commands, none of which is ever answered.
-    fn mutex<A: Mutex>(self) -> String {
-        let panic = catch_unwind(|| {
-            let mut nodes = A::system(&System::of(3).setup(1, 0).expect("a system")).expect("a system");
-            for command in self.0 {
-                // The last node has nothing at first: it enters only after an answer.
-                step(NodeId(2), &mut nodes[2], Input::Command(*command), &mut Vec::new(), &mut |_| 0);
+    /// What a node says to that, if anybody ever asks it or leaves. Nothing is ever answered.
+    fn with<A: Algorithm>(self) -> Option<String> {
+        let setup = System::of(3).setup(1, 0).expect("a system");
+        // The last client's node has nothing at first: it enters only after an answer.
+        let me = NodeId::from_index(A::clients(&setup) - 1);
+        let ask = *A::wants(&setup).first()?;
+        let commands = match self {
+            Self::AskTwice => vec![ask, ask],
+            Self::LeaveUnasked => vec![A::Family::LEAVE?],
+        };
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            let mut nodes = A::system(&setup).expect("a system");
+            for command in commands {
+                step(me, &mut nodes[me.index()], Input::Command(command), &mut Vec::new(), &mut |_| 0);
             }
-        })
+        }))
         .expect_err(A::NAME);
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        text.or_else(|| panic.downcast_ref::<String>().cloned()).expect("a panic has a message")
+        text.or_else(|| panic.downcast_ref::<String>().cloned())
     }
 }
 
@@ -41,11 +55,13 @@ impl Job for Misuse {
 #[test]
 fn a_client_takes_turns() {
     for entry in catalog::ALL {
-        let misuse = |commands| catalog::visit(entry.name, Misuse(commands)).expect("it is in the catalog");
-        let said = misuse(&[Command::Request, Command::Request]);
-        assert!(said.contains("one request at a time"), "{}: {said}", entry.name);
-        let said = misuse(&[Command::Release]);
-        assert!(said.contains("only who is inside may leave"), "{}: {said}", entry.name);
+        let misuse = |how: Misuse| catalog::visit(entry.name, how).expect("it is in the catalog");
+        if let Some(said) = misuse(Misuse::AskTwice) {
+            assert!(said.contains("one request at a time"), "{}: {said}", entry.name);
+        }
+        if let Some(said) = misuse(Misuse::LeaveUnasked) {
+            assert!(said.contains("only who is inside may leave"), "{}: {said}", entry.name);
+        }
     }
 }
 
@@ -55,7 +71,7 @@ impl Job for Suffer {
     type Done = Option<String>;
 
     /// How it ended, if it did not end well.
-    fn mutex<A: Mutex>(self) -> Option<String> {
+    fn with<A: Algorithm>(self) -> Option<String> {
         let config = Config { order: A::MODEL.order, ..self.0 };
         match sim::run::<A>(&config, || Duration::ZERO, &|_| {}) {
             Ok(_) => None,

@@ -4,9 +4,9 @@ mod load;
 
 use load::{config, measure, scripted};
 use vez_algorithms::{
-    Input, NodeId,
+    Algorithm, Input, NodeId,
     mutex::{
-        Central, Fila, FilaForest, Lamport, Mutex, NaimiTrehel, Nxr, Raymond, RicartAgrawala, RicartAgrawalaClock,
+        Central, Fila, FilaForest, Lamport, NaimiTrehel, Nxr, Raymond, RicartAgrawala, RicartAgrawalaClock,
         SuzukiKasami, TokenRing,
     },
 };
@@ -22,7 +22,7 @@ const SELDOM: Arrivals = Arrivals::Closed { rate: 0.0001 };
 const SIZES: [usize; 3] = [7, 31, 127];
 
 /// One 95 % interval in twenty misses. Of those of four seeds at least three must contain the formula.
-fn assert_seldom<A: Mutex>(nodes: usize, formula: f64) {
+fn assert_seldom<A: Algorithm>(nodes: usize, formula: f64) {
     let measure = |seed| measure::<A>(&Config { entries: 10_000, seed, ..config(nodes, SELDOM) }).messages_per_entry;
     let intervals: Vec<Interval> = (1..=4).map(measure).collect();
     let hits = intervals.iter().filter(|interval| interval.contains(formula)).count();
@@ -35,7 +35,7 @@ fn harmonic(n: usize) -> f64 {
 }
 
 /// The entries and the messages of one run.
-fn exactly<A: Mutex>(config: &Config) -> (u64, u64) {
+fn exactly<A: Algorithm>(config: &Config) -> (u64, u64) {
     let report = measure::<A>(&Config { runs: 0..1, ..config.clone() });
     (report.entries, report.messages_by_type.values().sum())
 }
@@ -119,7 +119,7 @@ struct Receipts {
     all: u32,
 }
 
-impl<A: Mutex> Watch<A> for &mut Receipts {
+impl<A: Algorithm> Watch<A> for &mut Receipts {
     fn see(&mut self, _: f64, node: NodeId, event: Event<'_, A>) {
         if let Event::Input(Input::Message { .. }, _) = event {
             self.all += 1;

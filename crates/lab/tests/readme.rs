@@ -6,9 +6,9 @@ use std::{fmt::Write, path::Path};
 
 use load::{config, measure};
 use vez_algorithms::{
-    Order,
+    Algorithm, Order,
     catalog::{self, Job},
-    mutex::{Fila, Mutex, NaimiTrehel, Nxr},
+    mutex::{Fila, NaimiTrehel, Nxr},
 };
 use vez_lab::sim::{Arrivals, Config, Report};
 
@@ -19,7 +19,7 @@ struct Cost;
 impl Job for Cost {
     type Done = [Report; 2];
 
-    fn mutex<A: Mutex>(self) -> [Report; 2] {
+    fn with<A: Algorithm>(self) -> [Report; 2] {
         [Arrivals::Closed { rate: 0.001 }, Arrivals::Saturated].map(|arrivals| measure::<A>(&config(NODES, arrivals)))
     }
 }

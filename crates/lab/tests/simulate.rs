@@ -8,9 +8,9 @@ use std::time::Duration;
 use load::{config, measure};
 use proptest::prelude::*;
 use vez_algorithms::{
-    NodeId, Order,
+    Algorithm, NodeId, Order,
     catalog::{self, Job},
-    mutex::{Central, Mutex, Nxr, RicartAgrawala},
+    mutex::{Central, Nxr, RicartAgrawala},
 };
 use vez_lab::{
     sim::{self, Arrivals, CannotReport, Config, DelayLaw, Fault, Faults, Hot, Script},
@@ -23,7 +23,7 @@ struct Measure(Config);
 impl Job for Measure {
     type Done = Result<sim::Report, String>;
 
-    fn mutex<A: Mutex>(self) -> Self::Done {
+    fn with<A: Algorithm>(self) -> Self::Done {
         let order = if A::MODEL.order == Order::Fifo { Order::Fifo } else { self.0.order };
         let config = Config { order, ..self.0 };
         sim::run::<A>(&config, || Duration::ZERO, &|_| {}).map_err(|error| {
@@ -115,7 +115,7 @@ fn planes_and_stars_of_quorums() {
     }
 }
 
-fn fails<A: Mutex>(config: &Config) -> sim::Failure {
+fn fails<A: Algorithm>(config: &Config) -> sim::Failure {
     match sim::run::<A>(config, || Duration::ZERO, &|_| {}) {
         Err(CannotReport::Failure(failure)) => failure,
         Err(other) => panic!("{other}"),

@@ -27,10 +27,9 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     str::FromStr,
-    time::Duration,
 };
 
-use vez_algorithms::{Message as _, NodeId, World, catalog, mutex, mutex::Mutex};
+use vez_algorithms::{Algorithm, Message as _, NodeId, NodeSet, World, catalog};
 use vez_lab::{
     stage::{CannotPlay, Packet, Stage, Step},
     system::{Quorum, System, Topology},
@@ -41,9 +40,6 @@ const SCENARIOS: usize = 3;
 
 /// Deliveries until `settle` gives up, if the script does not say.
 const SETTLE_LIMIT: usize = 1000;
-
-/// How long a node that was turned away waits.
-const RETRY: std::ops::Range<Duration> = Duration::from_millis(50)..Duration::from_millis(150);
 
 #[test]
 fn transcripts_come_out_as_written() {
@@ -109,7 +105,7 @@ struct Play<'a> {
 impl catalog::Job for Play<'_> {
     type Done = io::Result<()>;
 
-    fn mutex<A: Mutex>(self) -> io::Result<()> {
+    fn with<A: Algorithm>(self) -> io::Result<()> {
         goldenscript::run(&mut Director::<A> { stage: None }, self.path)
     }
 }
@@ -124,8 +120,21 @@ enum Command {
         topology: Option<Topology>,
         #[arg(key)]
         quorum: Option<Quorum>,
+        #[arg(key)]
+        k: Option<usize>,
+        #[arg(key)]
+        groups: Option<usize>,
+        #[arg(key)]
+        replicas: Option<usize>,
+        #[arg(key)]
+        majority: Option<usize>,
+        #[arg(key)]
+        bits: Option<u32>,
+        #[arg(key)]
+        prefix: Option<u32>,
     },
-    Ask(Vec<Name>),
+    /// Nodes, and behind them what they ask for, if not for what they usually do.
+    Ask(Vec<String>),
     Leave(Name),
     Deliver {
         from: Name,
@@ -145,7 +154,17 @@ enum Command {
         #[arg(key)]
         times: Option<usize>,
     },
+    Lose {
+        from: Name,
+        to: Name,
+        message: Option<String>,
+    },
     Crash(Name),
+    Restart(Name),
+    Notice {
+        node: Name,
+        crashed: Name,
+    },
     State(#[arg(optional)] Vec<Name>),
     Flying,
 }
@@ -163,48 +182,67 @@ impl FromStr for Name {
 }
 
 /// Does what a script says.
-struct Director<A: Mutex> {
+struct Director<A: Algorithm> {
     stage: Option<Stage<A>>,
 }
 
-impl<A: Mutex> goldenscript::Runner for Director<A> {
+impl<A: Algorithm> goldenscript::Runner for Director<A> {
     type Command = Command;
 
     fn run(&mut self, command: &Command, _context: &goldenscript::Context) -> Result<String, Box<dyn Error>> {
-        if let Command::System { nodes, topology, quorum } = command {
-            let topology = topology.unwrap_or(Topology::Tree(2));
-            let system = System { nodes: *nodes, topology, quorum: quorum.unwrap_or(Quorum::Grid), retry: RETRY };
+        if let Command::System { nodes, topology, quorum, k, groups, replicas, majority, bits, prefix } = command {
+            let usual = System::of(*nodes);
+            let system = System {
+                topology: topology.unwrap_or(usual.topology),
+                quorum: quorum.unwrap_or(usual.quorum),
+                k: k.unwrap_or(usual.k),
+                groups: groups.unwrap_or(usual.groups),
+                replicas: replicas.unwrap_or(usual.replicas),
+                majority: majority.unwrap_or(usual.majority),
+                bits: bits.unwrap_or(usual.bits),
+                prefix: prefix.unwrap_or(usual.prefix),
+                ..usual
+            };
             let (stage, told) = Stage::new(&system.setup(0, 0)?)?;
             self.stage = Some(stage);
             return Ok(told);
         }
         let stage = self.stage.as_mut().ok_or("there is no system yet; begin with system nodes=3")?;
         let told = direct(stage, command)?;
-        if mutex::law(&stage.inside()).is_err() {
-            return Err(told.into()); // The stage has said who is inside together.
+        if stage.law().is_err() {
+            return Err(told.into()); // The stage has said how it is broken.
         }
         keeps_invariant(stage).map_err(|broken| format!("{told}broken: {broken}"))?;
         Ok(told)
     }
 }
 
-fn direct<A: Mutex>(stage: &mut Stage<A>, command: &Command) -> Result<String, Box<dyn Error>> {
+fn direct<A: Algorithm>(stage: &mut Stage<A>, command: &Command) -> Result<String, Box<dyn Error>> {
     let told = match command {
         Command::System { .. } => unreachable!("it sets the stage"),
-        Command::Ask(names) => play_all(stage, names.iter().map(|name| Step::Ask(name.0)))?,
+        Command::Ask(words) => ask(stage, words)?,
         Command::Leave(name) => stage.play(Step::Leave(name.0), &[])?,
-        Command::Deliver { from, to, message } => deliver(stage, from.0, to.0, message.as_deref())?,
+        Command::Deliver { from, to, message } => {
+            let packet = find(stage, from.0, to.0, message.as_deref())?;
+            stage.deliver(packet)?
+        }
+        Command::Lose { from, to, message } => {
+            let packet = find(stage, from.0, to.0, message.as_deref())?;
+            stage.play(Step::Lose(packet), &[])?
+        }
         Command::Settle { limit } => stage.settle(limit.unwrap_or(SETTLE_LIMIT))?,
         Command::Fire { node, timer } => fire(stage, node.0, timer.as_deref())?,
         Command::Tick { node, times } => play_all(stage, (0..times.unwrap_or(1)).map(|_| Step::Tick(node.0)))?,
         Command::Crash(name) => stage.play(Step::Crash(name.0), &[])?,
+        Command::Restart(name) => stage.play(Step::Restart(name.0), &[])?,
+        Command::Notice { node, crashed } => stage.play(Step::Notice(node.0, crashed.0), &[])?,
         Command::State(names) => states(stage, names),
         Command::Flying => flying(stage),
     };
     Ok(told)
 }
 
-fn play_all<A: Mutex>(stage: &mut Stage<A>, steps: impl Iterator<Item = Step<A>>) -> Result<String, CannotPlay> {
+fn play_all<A: Algorithm>(stage: &mut Stage<A>, steps: impl Iterator<Item = Step<A>>) -> Result<String, CannotPlay> {
     let mut told = String::new();
     for step in steps {
         told += &stage.play(step, &[])?;
@@ -212,38 +250,48 @@ fn play_all<A: Mutex>(stage: &mut Stage<A>, steps: impl Iterator<Item = Step<A>>
     Ok(told)
 }
 
-/// Delivers the first message between these two, or the first that is called so, in full or by its kind.
-fn deliver<A: Mutex>(
-    stage: &mut Stage<A>,
+fn ask<A: Algorithm>(stage: &mut Stage<A>, words: &[String]) -> Result<String, Box<dyn Error>> {
+    let called = words.last().filter(|word| word.parse::<Name>().is_err());
+    let command = called.map(|called| {
+        let found = stage.wants().iter().copied().find(|want| format!("{want:?}") == *called);
+        found.ok_or_else(|| format!("nobody asks for \"{called}\"; there are {:?}", stage.wants()))
+    });
+    let command = command.transpose()?;
+    let names = &words[..words.len() - usize::from(called.is_some())];
+    let names = names.iter().map(|word| word.parse::<Name>()).collect::<Result<Vec<_>, _>>()?;
+    Ok(play_all(stage, names.iter().map(|name| Step::Ask(name.0, command)))?)
+}
+
+/// The first message between these two, or the first that is called so, in full or by its kind.
+fn find<A: Algorithm>(
+    stage: &Stage<A>,
     from: NodeId,
     to: NodeId,
     called: Option<&str>,
-) -> Result<String, Box<dyn Error>> {
+) -> Result<Packet<A::Message>, Box<dyn Error>> {
     let is_called = |message: &A::Message, name: &str| name == message.kind() || name == format!("{message:?}");
     let wanted = |packet: &&Packet<A::Message>| {
         packet.from == from && packet.to == to && called.is_none_or(|name| is_called(&packet.message, name))
     };
     let found = stage.in_flight().iter().find(wanted).cloned();
-    let packet =
-        found.ok_or_else(|| format!("no {} is on its way from {from} to {to}", called.unwrap_or("message")))?;
-    Ok(stage.deliver(packet)?)
+    Ok(found.ok_or_else(|| format!("no {} is on its way from {from} to {to}", called.unwrap_or("message")))?)
 }
 
 /// Fires the first timer that is set, or the one of that name.
-fn fire<A: Mutex>(stage: &mut Stage<A>, node: NodeId, name: Option<&str>) -> Result<String, Box<dyn Error>> {
+fn fire<A: Algorithm>(stage: &mut Stage<A>, node: NodeId, name: Option<&str>) -> Result<String, Box<dyn Error>> {
     let found = stage.timers(node).find(|timer| name.is_none_or(|name| name == format!("{timer:?}")));
     let timer = found.ok_or_else(|| format!("{node} has not set {}", name.unwrap_or("a timer")))?;
     Ok(stage.play(Step::Fire(node, timer), &[])?)
 }
 
 /// The states of some nodes, or of all.
-fn states<A: Mutex>(stage: &Stage<A>, names: &[Name]) -> String {
+fn states<A: Algorithm>(stage: &Stage<A>, names: &[Name]) -> String {
     let wanted = |node: NodeId| names.is_empty() || names.iter().any(|name| name.0 == node);
     let all = NodeId::all(stage.nodes().len()).zip(stage.nodes());
     all.filter(|(node, _)| wanted(*node)).map(|(node, state)| format!("{node} is {state:?}\n")).collect()
 }
 
-fn flying<A: Mutex>(stage: &Stage<A>) -> String {
+fn flying<A: Algorithm>(stage: &Stage<A>) -> String {
     if stage.in_flight().is_empty() {
         return "nothing is on its way\n".to_owned();
     }
@@ -252,9 +300,10 @@ fn flying<A: Mutex>(stage: &Stage<A>) -> String {
 }
 
 /// The lemmas of the algorithm's paper, if it has any.
-fn keeps_invariant<A: Mutex>(stage: &Stage<A>) -> Result<(), &'static str> {
+fn keeps_invariant<A: Algorithm>(stage: &Stage<A>) -> Result<(), &'static str> {
     let Some(invariant) = A::INVARIANT else { return Ok(()) };
     let nodes: Vec<&A> = stage.nodes().iter().collect();
     let in_flight: Vec<_> = stage.in_flight().iter().map(|packet| (packet.from, packet.to, &packet.message)).collect();
-    invariant(&World { nodes: &nodes, in_flight: &in_flight })
+    let crashed: NodeSet = NodeId::all(nodes.len()).filter(|node| stage.is_dead(*node)).collect();
+    invariant(&World { nodes: &nodes, crashed: &crashed, in_flight: &in_flight })
 }

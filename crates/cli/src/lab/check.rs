@@ -4,8 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::json;
-use vez_algorithms::{Order, catalog::Job, mutex::Mutex};
-use vez_lab::check::{Bound, Config, Report, Verdict, Workload, check};
+use vez_algorithms::{Algorithm, Family, Order, catalog::Job};
+use vez_lab::{
+    check::{Bound, Config, Report, Verdict, Workload, check},
+    sim::DelayLaw,
+};
 
 use super::{system::SystemArgs, with};
 use crate::output::{print, progress, stopwatch, thousands};
@@ -35,9 +38,21 @@ pub(crate) struct Args {
     /// Clients ask again and again, for ever.
     #[arg(long, conflicts_with = "requests")]
     unbounded: bool,
-    /// How many nodes may crash.
+    /// Clients may ask for anything that can be asked for, instead of each always for the same.
+    #[arg(long)]
+    mixed: bool,
+    /// How often a node may crash.
     #[arg(long, default_value_t = 0)]
     crashes: usize,
+    /// How often a crashed node may come back, having forgotten everything.
+    #[arg(long, default_value_t = 0)]
+    restarts: usize,
+    /// How many messages may be lost.
+    #[arg(long, default_value_t = 0)]
+    losses: usize,
+    /// How often the failure detector may take a living node for dead, for algorithms that need one.
+    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+    false_suspicions: usize,
     /// Tell states apart by all they contain, instead of by a 64-bit fingerprint.
     #[arg(long)]
     exact: bool,
@@ -60,14 +75,19 @@ struct Explore(Args);
 impl Job for Explore {
     type Done = Result<ExitCode>;
 
-    fn mutex<A: Mutex>(self) -> Result<ExitCode> {
+    fn with<A: Algorithm>(self) -> Result<ExitCode> {
         let Self(args) = self;
         anyhow::ensure!(args.requests > 0, "requests is 0; clients that never ask show nothing, try --requests 1");
-        let setup = args.system.system(args.nodes, 1.0).setup(1, 0)?;
+        let setup = args.system.system(args.nodes, 1.0, DelayLaw::Constant)?.setup(1, 0)?;
         let config = Config {
             workload: if args.unbounded { Workload::Unbounded } else { Workload::Requests(args.requests) },
             order: args.system.order(A::MODEL.order),
+            askers: args.system.askers,
+            mixed: args.mixed,
             crashes: args.crashes,
+            restarts: args.restarts,
+            losses: args.losses,
+            false_suspicions: args.false_suspicions,
             exact: args.exact,
             max_states: args.max_states,
         };
@@ -78,7 +98,7 @@ impl Job for Explore {
         print(&if args.json {
             format!("{:#}\n", as_json(A::NAME, args.nodes, &config, &report))
         } else {
-            describe(A::NAME, args.nodes, &config, &report)
+            describe::<A>(args.nodes, &config, &report)
         })?;
         Ok(match report.verdict {
             Verdict::Holds(_) => ExitCode::SUCCESS,
@@ -94,6 +114,7 @@ fn as_json(algorithm: &str, nodes: usize, config: &Config, report: &Report) -> s
     };
     let mut object = json!({
         "algorithm": algorithm, "nodes": nodes, "requests": requests, "network": config.order, "crashes": config.crashes,
+        "restarts": config.restarts, "losses": config.losses, "false_suspicions": config.false_suspicions,
         "states": report.states, "transitions": report.transitions, "depth": report.depth,
         "bytes_per_state": report.bytes_per_state, "seconds": report.elapsed.as_secs_f64(),
     });
@@ -113,7 +134,8 @@ fn as_json(algorithm: &str, nodes: usize, config: &Config, report: &Report) -> s
     object
 }
 
-fn describe(algorithm: &str, nodes: usize, config: &Config, report: &Report) -> String {
+fn describe<A: Algorithm>(nodes: usize, config: &Config, report: &Report) -> String {
+    let algorithm = A::NAME;
     let requests = match config.workload {
         Workload::Requests(1) => "1 request each".to_owned(),
         Workload::Requests(requests) => format!("{requests} requests each"),
@@ -123,12 +145,18 @@ fn describe(algorithm: &str, nodes: usize, config: &Config, report: &Report) -> 
         Order::Fifo => "messages in order",
         Order::Any => "messages in any order",
     };
-    let crashes = match config.crashes {
-        0 => String::new(),
-        1 => ", up to 1 crash".to_owned(),
-        crashes => format!(", up to {crashes} crashes"),
-    };
-    let mut text = format!("{algorithm}: {nodes} nodes, {requests}, {order}{crashes}\n");
+    let mut text = format!("{algorithm}: {nodes} nodes, {requests}, {order}");
+    for (most, one, more) in [
+        (config.crashes, "crash", "crashes"),
+        (config.restarts, "return", "returns"),
+        (config.losses, "lost message", "lost messages"),
+        (config.false_suspicions, "false suspicion", "false suspicions"),
+    ] {
+        if most > 0 {
+            text += &format!(", up to {most} {}", if most == 1 { one } else { more });
+        }
+    }
+    text += "\n";
     text += &format!(
         "{} states, {} transitions, depth {}, {:.2} s, {:.1} bytes a state\n",
         thousands(report.states as u64),
@@ -139,7 +167,7 @@ fn describe(algorithm: &str, nodes: usize, config: &Config, report: &Report) -> 
     );
     match &report.verdict {
         Verdict::Holds(worst) => {
-            text += "holds: at most one inside, the algorithm's own lemmas, no deadlock, no starvation\n";
+            text += &format!("holds: {}, the algorithm's own lemmas, no deadlock, no starvation\n", A::Family::LAW);
             let messages = match worst.messages_per_entry {
                 Bound::AtMost(messages) => format!("{messages:.4} messages an entry"),
                 Bound::Unbounded => "any number of messages an entry".to_owned(),

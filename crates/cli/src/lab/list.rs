@@ -3,7 +3,7 @@
 use std::{fmt::Write, process::ExitCode};
 
 use anyhow::Result;
-use vez_algorithms::{Order, catalog};
+use vez_algorithms::{Model, Order, Timing, catalog};
 
 use crate::output::print;
 
@@ -22,16 +22,36 @@ impl Args {
             print(&format!("{}\n", serde_json::to_string_pretty(catalog::ALL)?))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let mut text = format!("{:22} {:7} {:8} {:9} {}\n", "NAME", "FAMILY", "NETWORK", "PAPER", "MESSAGES AN ENTRY");
+        let width = catalog::ALL.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+        let mut text = format!(
+            "{:width$} {:10} {:8} {:17} {:9} {}\n",
+            "NAME", "FAMILY", "NETWORK", "SURVIVES", "PAPER", "MESSAGES AN ENTRY"
+        );
         for entry in catalog::ALL {
             let network = match entry.assumptions.order {
                 Order::Fifo => "fifo",
                 Order::Any => "any",
             };
-            let _ = writeln!(text, "{:22} {:7} {network:8} {:9} {}", entry.name, entry.family, entry.paper, entry.cost);
+            let catalog::Entry { name, family, paper, cost, .. } = entry;
+            let survives = survives(&entry.assumptions);
+            let _ = writeln!(text, "{name:width$} {family:10} {network:8} {survives:17} {paper:9} {cost}");
         }
-        text += "\nNetwork: the order of messages that the algorithm needs. All assume that none is lost and no node crashes.\n";
+        text += "\nNetwork: the order of messages that the algorithm needs. Survives: what may go wrong without anybody alive\n\
+                 waiting for ever; + with a failure detector that is never wrong, * if no message takes longer than known.\n";
         print(&text)?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// What may go wrong.
+fn survives(model: &Model) -> String {
+    let all =
+        [(model.survives_loss, "loss"), (model.survives_crashes, "crashes"), (model.survives_restarts, "restarts")];
+    let words: Vec<&str> = all.iter().filter(|(survives, _)| *survives).map(|(_, word)| *word).collect();
+    if words.is_empty() {
+        return "-".to_owned();
+    }
+    let needs = if model.detector { "+" } else { "" };
+    let bounded = if model.timing == Timing::Bounded { "*" } else { "" };
+    format!("{}{needs}{bounded}", words.join(","))
 }

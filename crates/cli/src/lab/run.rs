@@ -4,7 +4,7 @@ use std::{fmt::Write, process::ExitCode};
 
 use anyhow::Result;
 use serde_json::json;
-use vez_algorithms::{catalog::Job, mutex::Mutex};
+use vez_algorithms::{Algorithm, catalog::Job};
 use vez_lab::{
     sim::{self, CannotReport, Config, Failure, Report},
     trace::Tail,
@@ -39,6 +39,9 @@ pub(crate) struct Args {
     /// Only the run of this number.
     #[arg(long, value_name = "NUMBER", conflicts_with = "runs", value_parser = clap::value_parser!(u64).range(..u64::MAX))]
     run: Option<u64>,
+    /// Count how often the law is broken, instead of stopping at the first time.
+    #[arg(long)]
+    keep_going: bool,
     /// Print one JSON object.
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -65,10 +68,11 @@ struct Simulate(Args);
 impl Job for Simulate {
     type Done = Result<ExitCode>;
 
-    fn mutex<A: Mutex>(self) -> Result<ExitCode> {
+    fn with<A: Algorithm>(self) -> Result<ExitCode> {
         let Self(args) = self;
         let warmup = args.warmup.unwrap_or(if args.load.is_scripted() { 0 } else { 1000 });
         let config = args.load.config(A::MODEL.order, args.entries, warmup, args.runs())?;
+        let config = Config { keep_going: args.keep_going, ..config };
         let runs = config.runs.end - config.runs.start;
         let bar = progress((config.entries + config.warmup).saturating_mul(runs), "entries");
         let result = sim::run::<A>(&config, stopwatch, &|entries| bar.set_position(entries));
@@ -80,7 +84,7 @@ impl Job for Simulate {
                     (_, true) => csv(&report)?,
                     (false, false) => describe(&report, &args.load.describe()),
                 })?;
-                Ok(ExitCode::SUCCESS)
+                Ok(ExitCode::from(u8::from(report.violations > 0)))
             }
             Err(CannotReport::Config(error)) => Err(error.into()),
             Err(CannotReport::Failure(failure)) => {
@@ -113,6 +117,16 @@ fn describe(report: &Report, load: &str) -> String {
     }
     let _ = writeln!(text, "bypasses an entry      {}, at most {}", report.bypasses, report.most_bypasses);
     let _ = writeln!(text, "fairness (Jain)        {}", report.fairness);
+    if let Some(detection) = report.detection {
+        let ci95 = detection.ci95.map_or(String::new(), |ci95| format!(" ± {ci95:.4}"));
+        let _ = writeln!(text, "detection of a crash   {:.4}{ci95}, at most {:.4}", detection.mean, detection.worst);
+    }
+    for (name, value) in &report.measures {
+        let _ = writeln!(text, "{name:22} {value}");
+    }
+    if report.violations > 0 {
+        let _ = writeln!(text, "violations             {} in {} entries", report.violations, thousands(measured));
+    }
     let _ = writeln!(
         text,
         "\n{} messages delivered in {:.2} s of simulation, {:.1} million a second; ± is a 95 % interval over the runs",
@@ -154,7 +168,7 @@ fn flatten(name: &str, value: &serde_json::Value, names: &mut Vec<String>, value
 }
 
 /// Says what went wrong in a run, shows its last events, and names the command that repeats it.
-fn explain<A: Mutex>(config: &Config, failure: &Failure, json: bool) -> Result<()> {
+fn explain<A: Algorithm>(config: &Config, failure: &Failure, json: bool) -> Result<()> {
     let replay = replay_command(failure.run, std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
     if json {
         let object = json!({

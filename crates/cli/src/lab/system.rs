@@ -12,7 +12,8 @@ use vez_lab::{
 
 #[derive(clap::Args)]
 pub(crate) struct SystemArgs {
-    /// The tree that algorithms with a tree start with: binary, tree:K, line, star, random, hypercube or grid.
+    /// The tree or graph that algorithms with one start with: binary, tree:K, line, star, random, hypercube, grid or
+    /// geometric.
     #[arg(long, default_value = "binary", value_name = "SHAPE")]
     pub(crate) topology: Topology,
     /// Whether messages may overtake each other; by default if the algorithm allows it.
@@ -21,6 +22,33 @@ pub(crate) struct SystemArgs {
     /// The quorums of algorithms that vote: grid, plane or star.
     #[arg(long, default_value = "grid", value_name = "KIND")]
     pub(crate) quorum: Quorum,
+    /// How many may be inside together, for semaphores; how many superpeers there are. By default 2.
+    #[arg(long)]
+    k: Option<usize>,
+    /// How many groups or sessions there are to choose from.
+    #[arg(long, default_value_t = 3)]
+    groups: usize,
+    /// How many replicas of the resource vote.
+    #[arg(long, default_value_t = 5)]
+    replicas: usize,
+    /// How many of them must agree; by default more than half.
+    #[arg(long)]
+    majority: Option<usize>,
+    /// How many bits an identifier has.
+    #[arg(long, default_value_t = 16)]
+    bits: u32,
+    /// How many of them, the first ones, name a superpeer.
+    #[arg(long, default_value_t = 2)]
+    prefix: u32,
+    /// How many of the clients ask, the first ones; by default all.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) askers: Option<usize>,
+    /// How long a node waits for an answer before it takes the other for dead; by default longer than two messages take.
+    #[arg(long, value_name = "TIME")]
+    patience: Option<f64>,
+    /// How long a node pauses between two rounds of what it does again and again; by default ten times that.
+    #[arg(long, value_name = "TIME")]
+    period: Option<f64>,
 }
 
 /// The order of messages from one node to another.
@@ -42,11 +70,38 @@ impl SystemArgs {
         }
     }
 
-    pub(crate) fn system(&self, nodes: usize, delay: f64) -> System {
+    pub(crate) fn system(&self, nodes: usize, delay: f64, law: DelayLaw) -> Result<System> {
+        if self.askers == Some(0) {
+            bail!("askers is 0; clients that never ask show nothing, try --askers 1");
+        }
         // Somebody who was turned away asks again after about the time that a message takes.
         let about = Duration::try_from_secs_f64(delay.min(1e6)).unwrap_or_default();
-        System { nodes, topology: self.topology, quorum: self.quorum, retry: about / 2..about * 3 / 2 }
+        let patience = match (self.patience, law) {
+            (Some(patience), _) => seconds("patience", patience)?,
+            (None, DelayLaw::Uniform | DelayLaw::Constant) => about * 5 / 2,
+            // There is no bound: one message in millions takes longer than this.
+            (None, DelayLaw::Exponential) => about * 40,
+        };
+        Ok(System {
+            nodes,
+            topology: self.topology,
+            quorum: self.quorum,
+            k: self.k.unwrap_or(2.min(nodes)),
+            groups: self.groups,
+            replicas: self.replicas,
+            majority: self.majority.unwrap_or(self.replicas / 2 + 1),
+            bits: self.bits,
+            prefix: self.prefix,
+            retry: about / 2..about * 3 / 2,
+            patience,
+            period: self.period.map_or(Ok(patience * 10), |period| seconds("period", period))?,
+        })
     }
+}
+
+fn seconds(name: &str, time: f64) -> Result<Duration> {
+    let time_span = Some(time).filter(|time| (1e-6..=1e6).contains(time)).map(Duration::from_secs_f64);
+    time_span.with_context(|| format!("{name} is {time}; take a time from 1e-6 to 1e6, such as --{name} 1"))
 }
 
 #[derive(clap::Args)]
@@ -80,7 +135,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "NODES:SHARE")]
     hot: Option<Hot>,
     /// What goes wrong: lines of TIME FAULT, such as 10 crash n3, 20 restart n3, 5 partition n0 n1 | n2, 6 heal,
-    /// 0 loss 0.1, 0 duplicate 0.1.
+    /// 0 loss 0.1, 0 duplicate 0.1, 0 resets 0.5 n3 n4.
     #[arg(long, value_name = "FILE")]
     faults: Option<PathBuf>,
     /// Where all randomness comes from.
@@ -120,7 +175,8 @@ impl LoadArgs {
             );
         }
         let config = Config {
-            system: self.system.system(self.nodes, self.delay),
+            system: self.system.system(self.nodes, self.delay, self.delay_law)?,
+            askers: self.system.askers,
             arrivals,
             hot: self.hot,
             hold: self.hold,
@@ -128,6 +184,7 @@ impl LoadArgs {
             delay_law: self.delay_law,
             order: self.system.order(weakest),
             faults: self.faults.as_ref().map(read).transpose()?.unwrap_or_default(),
+            keep_going: false,
             entries,
             warmup,
             runs,

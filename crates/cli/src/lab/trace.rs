@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use vez_algorithms::{catalog::Job, mutex::Mutex};
+use vez_algorithms::{Algorithm, catalog::Job};
 use vez_lab::{
     sim::{self, CannotReport},
     trace::Trace,
@@ -52,7 +52,7 @@ struct WriteDown(Args);
 impl Job for WriteDown {
     type Done = Result<ExitCode>;
 
-    fn mutex<A: Mutex>(self) -> Result<ExitCode> {
+    fn with<A: Algorithm>(self) -> Result<ExitCode> {
         let Self(args) = self;
         let config = args.load.config(A::MODEL.order, args.entries, 0, args.run..args.run + 1)?;
         // What cannot be set up must not cost an existing file its contents.

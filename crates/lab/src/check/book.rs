@@ -1,53 +1,72 @@
 //! What nodes do, written down: each local state, message and outcome once.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{collections::BTreeMap, ops::Range};
 
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use vez_algorithms::{
-    Effect, EffectOf, Input, NodeId, Protocol,
-    mutex::{Command, Mutex, Output, Phase},
-    step,
+    Algorithm, Client, CommandOf, Effect, EffectOf, Heard, Input, NodeId, NodeSet, Phase, Protocol, Timing, step,
 };
 
-use super::Breach;
+use super::{Breach, Config, Workload};
 use crate::{quiet, stage::Packet};
 
-/// All that concerns one node: what it knows, and where its client stands.
+/// All that concerns one node: what it knows, where its client stands, and what has befallen it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Local<P: Protocol> {
     me: NodeId,
     pub(super) node: P,
-    phase: Phase,
+    client: Client<P::Family>,
     /// How often the client may still ask; `None` is for ever.
     left: Option<u32>,
-    timers: BTreeSet<P::Timer>,
+    /// The timers that are set. If time is bounded, each with what is left of it, in billionths; otherwise with 0.
+    timers: BTreeMap<P::Timer, u64>,
     crashed: bool,
+    /// Of whose crash the failure detector has told it.
+    told: NodeSet,
+    /// How often it has crashed, how many messages to it were lost, how often the detector lied to it: budgets are
+    /// counted here, so that they are part of the state.
+    crashes: u8,
+    losses: u8,
+    lies: u8,
 }
 
 /// What the checker wants to know of a local state at a glance.
 pub(super) struct Facts {
-    pub(super) phase: Phase,
     pub(super) crashed: bool,
-    /// What the node can do by itself.
+    pub(super) crashes: u8,
+    pub(super) losses: u8,
+    pub(super) lies: u8,
+    /// What the client may do.
     pub(super) actions: SmallVec<[Action; 2]>,
+    /// The timers that are set, each with what is left of it.
+    pub(super) timers: SmallVec<[(u32, u64); 2]>,
 }
 
-/// Something that can happen at a node. The numbers are those of interned timers and packets.
+/// Something that can happen at a node. The numbers are those of wants, and of interned timers and packets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Action {
-    Ask,
+    Ask(u32),
     Leave,
     Crash,
+    Restart,
     Fire(u32),
     Receive(u32),
+    Lose(u32),
+    /// The failure detector tells of a crash.
+    Notice(NodeId),
+    /// The failure detector tells of a crash that was none.
+    Accuse(NodeId),
 }
 
 impl Action {
-    /// A client may go on thinking for ever, and a node need not crash; all else happens in the end.
+    /// A client may go on thinking for ever, and nothing need go wrong; all else happens in the end.
     pub(super) fn must_happen(self) -> bool {
-        !matches!(self, Self::Ask | Self::Crash)
+        match self {
+            Self::Leave | Self::Fire(_) | Self::Receive(_) | Self::Notice(_) => true,
+            Self::Ask(_) | Self::Crash | Self::Restart | Self::Lose(_) | Self::Accuse(_) => false,
+        }
     }
 }
 
@@ -55,7 +74,8 @@ impl Action {
 pub(super) struct Outcome<P: Protocol> {
     pub(super) local: u32,
     pub(super) sends: SmallVec<[u32; 4]>,
-    pub(super) entered: bool,
+    /// Whether the client entered, or had what it asked for done.
+    pub(super) served: bool,
     pub(super) breach: Option<Breach>,
     pub(super) effects: Vec<EffectOf<P>>,
 }
@@ -66,9 +86,23 @@ impl<P: Protocol> Outcome<P> {
     }
 }
 
+/// What clients ask for, and what may go wrong.
+pub(super) struct Rules<P: Protocol> {
+    pub(super) wants: Vec<CommandOf<P>>,
+    /// How many nodes have clients that ask: the first ones.
+    askers: usize,
+    workload: Workload,
+    mixed: bool,
+    /// Whether crashed nodes may come back.
+    restarts: bool,
+    /// How each node starts.
+    fresh: Vec<P>,
+}
+
 /// All local states, messages and timers that were seen, by number, and what comes of every action in every local state.
-pub(super) struct Book<P: Mutex> {
+pub(super) struct Book<P: Protocol> {
     nodes: usize,
+    pub(super) rules: Rules<P>,
     locals: IndexSet<Local<P>, FxBuildHasher>,
     facts: Vec<Facts>,
     packets: IndexSet<Packet<P::Message>, FxBuildHasher>,
@@ -78,13 +112,24 @@ pub(super) struct Book<P: Mutex> {
     outcomes: Vec<Outcome<P>>,
     /// By local state and action: which of the outcomes.
     known: IndexMap<(u32, Action), Range<u32>, FxBuildHasher>,
+    /// By local state and a time that passes: the local state after it.
+    later: IndexMap<(u32, u64), u32, FxBuildHasher>,
 }
 
-impl<P: Mutex> Book<P> {
-    /// An empty book about so many nodes.
-    pub(super) fn new(nodes: usize) -> Self {
+impl<P: Algorithm> Book<P> {
+    /// An empty book about these nodes.
+    pub(super) fn new(nodes: &[P], wants: Vec<CommandOf<P>>, askers: usize, config: &Config) -> Self {
+        let rules = Rules {
+            wants,
+            askers,
+            workload: config.workload,
+            mixed: config.mixed,
+            restarts: config.restarts > 0,
+            fresh: nodes.to_vec(),
+        };
         Self {
-            nodes,
+            nodes: nodes.len(),
+            rules,
             locals: IndexSet::default(),
             facts: Vec::new(),
             packets: IndexSet::default(),
@@ -92,12 +137,29 @@ impl<P: Mutex> Book<P> {
             timers: IndexSet::default(),
             outcomes: Vec::new(),
             known: IndexMap::default(),
+            later: IndexMap::default(),
         }
     }
 
     /// How a node starts.
-    pub(super) fn start(&mut self, me: NodeId, node: P, left: Option<u32>) -> Outcome<P> {
-        let local = Local { me, node, phase: Phase::Idle, left, timers: BTreeSet::new(), crashed: false };
+    pub(super) fn start(&mut self, me: NodeId) -> Outcome<P> {
+        let left = match self.rules.workload {
+            _ if me.index() >= self.rules.askers || self.rules.wants.is_empty() => Some(0),
+            Workload::Requests(requests) => Some(requests),
+            Workload::Unbounded => None,
+        };
+        let local = Local {
+            me,
+            node: self.rules.fresh[me.index()].clone(),
+            client: Client::default(),
+            left,
+            timers: BTreeMap::new(),
+            crashed: false,
+            told: NodeSet::new(),
+            crashes: 0,
+            losses: 0,
+            lies: 0,
+        };
         self.run(local, Input::Start, &mut Vec::new())
     }
 
@@ -125,6 +187,14 @@ impl<P: Mutex> Book<P> {
         self.timers[number as usize]
     }
 
+    pub(super) fn client(&self, local: u32) -> &Client<P::Family> {
+        &self.locals[local as usize].client
+    }
+
+    pub(super) fn told(&self, local: u32, of: NodeId) -> bool {
+        self.locals[local as usize].told.contains(of)
+    }
+
     pub(super) fn outcome(&self, number: u32) -> &Outcome<P> {
         &self.outcomes[number as usize]
     }
@@ -142,30 +212,10 @@ impl<P: Mutex> Book<P> {
         let mut script = Vec::new();
         loop {
             let mut before = self.locals[local as usize].clone();
-            let input = match action {
-                Action::Ask => {
-                    before.phase.ask();
-                    before.left = before.left.map(|left| left - 1);
-                    Input::Command(Command::Request)
-                }
-                Action::Leave => {
-                    before.phase.leave();
-                    Input::Command(Command::Release)
-                }
-                Action::Fire(timer) => {
-                    let timer = self.timers[timer as usize];
-                    before.timers.remove(&timer);
-                    Input::Timer(timer)
-                }
-                Action::Receive(packet) => {
-                    let packet = &self.packets[packet as usize];
-                    Input::Message { from: packet.from, message: packet.message.clone() }
-                }
-                Action::Crash => {
-                    let outcome = self.crash(before);
-                    self.outcomes.push(outcome);
-                    break;
-                }
+            let Some(input) = self.input(&mut before, action) else {
+                let outcome = self.befall(before, action);
+                self.outcomes.push(outcome);
+                break;
             };
             let outcome = self.run(before, input, &mut script);
             self.outcomes.push(outcome);
@@ -183,13 +233,74 @@ impl<P: Mutex> Book<P> {
         outcomes
     }
 
-    fn crash(&mut self, mut local: Local<P>) -> Outcome<P> {
-        local.crashed = true;
-        local.phase = Phase::Idle;
-        local.left = Some(0);
-        local.timers.clear();
+    /// What an action means for the algorithm, if anything; the part of it that is the client's or the world's is done.
+    fn input(&self, local: &mut Local<P>, action: Action) -> Option<Input<P>> {
+        match action {
+            Action::Ask(want) => {
+                let command = self.rules.wants[want as usize];
+                local.client.ask(command);
+                local.left = local.left.map(|left| left - 1);
+                Some(Input::Command(command))
+            }
+            Action::Leave => Some(Input::Command(local.client.leave())),
+            Action::Fire(timer) => {
+                let timer = self.timers[timer as usize];
+                let passed = local.timers.remove(&timer).expect("only what is set can fire");
+                local.timers.values_mut().for_each(|left| *left = left.saturating_sub(passed));
+                Some(Input::Timer(timer))
+            }
+            Action::Receive(packet) => {
+                let packet = &self.packets[packet as usize];
+                Some(Input::Message { from: packet.from, message: packet.message.clone() })
+            }
+            Action::Restart => {
+                local.crashed = false;
+                Some(Input::Restart)
+            }
+            Action::Notice(node) => {
+                local.told.insert(node);
+                Some(Input::Crash(node))
+            }
+            Action::Accuse(node) => {
+                local.told.insert(node);
+                local.lies += 1;
+                Some(Input::Crash(node))
+            }
+            Action::Crash | Action::Lose(_) => None,
+        }
+    }
+
+    /// What happens to a node without its noticing.
+    fn befall(&mut self, mut local: Local<P>, action: Action) -> Outcome<P> {
+        if action == Action::Crash {
+            // What it knew makes no difference any more: all who are dead are alike.
+            local.node = self.rules.fresh[local.me.index()].clone();
+            local.client = Client::default();
+            local.left = if self.rules.restarts { local.left } else { Some(0) };
+            local.timers.clear();
+            local.told = NodeSet::new();
+            local.crashed = true;
+            local.crashes += 1;
+        } else {
+            local.losses += 1;
+        }
         let local = self.intern(local);
-        Outcome { local, sends: SmallVec::new(), entered: false, breach: None, effects: Vec::new() }
+        Outcome { local, sends: SmallVec::new(), served: false, breach: None, effects: Vec::new() }
+    }
+
+    /// A local state after some time in which nothing happened there.
+    pub(super) fn later(&mut self, local: u32, passed: u64) -> u32 {
+        if passed == 0 || self.facts(local).timers.is_empty() {
+            return local;
+        }
+        if let Some(after) = self.later.get(&(local, passed)) {
+            return *after;
+        }
+        let mut after = self.locals[local as usize].clone();
+        after.timers.values_mut().for_each(|left| *left = left.saturating_sub(passed));
+        let after = self.intern(after);
+        self.later.insert((local, passed), after);
+        after
     }
 
     /// Runs a handler. `script` holds answers to its choices, each with how many there were; it is continued with zeros.
@@ -206,27 +317,30 @@ impl<P: Mutex> Book<P> {
         let panic = quiet::catch(|| step(local.me, &mut local.node, input, &mut effects, &mut choose)).err();
         let mut breach = panic.map(Breach::Assertion);
         let mut sends = SmallVec::new();
-        let mut entered = false;
+        let mut served = false;
         for effect in &effects {
             match effect {
                 Effect::Send(to, message) => {
                     sends.push(self.packet(Packet { from: local.me, to: *to, message: message.clone() }));
                 }
-                Effect::SetTimer(timer, _) => {
-                    local.timers.insert(*timer);
+                Effect::SetTimer(timer, after) => {
+                    let left = match P::MODEL.timing {
+                        Timing::Any => 0,
+                        Timing::Bounded => u64::try_from(after.start.as_nanos()).unwrap_or(u64::MAX),
+                    };
+                    local.timers.insert(*timer, left);
                 }
                 Effect::CancelTimer(timer) => {
                     local.timers.remove(timer);
                 }
-                Effect::Output(Output::Entered) if local.phase == Phase::Waiting => {
-                    local.phase.arrive();
-                    entered = true;
-                }
-                Effect::Output(Output::Entered) => breach = breach.or(Some(Breach::EntersUnasked(local.me))),
+                Effect::Output(output) => match local.client.hear(output) {
+                    Ok(heard) => served |= matches!(heard, Heard::Entered | Heard::Finished),
+                    Err(wrong) => breach = breach.or(Some(Breach::Client(local.me, wrong))),
+                },
                 Effect::Violation(what) => breach = breach.or(Some(Breach::Violation(local.me, what))),
             }
         }
-        Outcome { local: self.intern(local), sends, entered, breach, effects }
+        Outcome { local: self.intern(local), sends, served, breach, effects }
     }
 
     pub(super) fn intern(&mut self, local: Local<P>) -> u32 {
@@ -234,13 +348,19 @@ impl<P: Mutex> Book<P> {
         if new {
             let local = &self.locals[number];
             let mut actions = SmallVec::new();
-            match local.phase {
-                Phase::Idle if local.left != Some(0) => actions.push(Action::Ask),
+            match local.client.phase {
+                Phase::Idle if local.left != Some(0) && !local.crashed => {
+                    let wants = self.rules.wants.len() as u32;
+                    let usual = local.me.0 % wants;
+                    actions.extend((0..wants).filter(|want| self.rules.mixed || *want == usual).map(Action::Ask));
+                }
                 Phase::Idle | Phase::Waiting => {}
                 Phase::Inside => actions.push(Action::Leave),
             }
-            actions.extend(local.timers.iter().map(|timer| Action::Fire(self.timers.insert_full(*timer).0 as u32)));
-            self.facts.push(Facts { phase: local.phase, crashed: local.crashed, actions });
+            let (crashed, crashes, losses, lies) = (local.crashed, local.crashes, local.losses, local.lies);
+            let by_number = |(timer, left): (&P::Timer, &u64)| (self.timers.insert_full(*timer).0 as u32, *left);
+            let timers = local.timers.iter().map(by_number).collect();
+            self.facts.push(Facts { crashed, crashes, losses, lies, actions, timers });
         }
         number as u32
     }

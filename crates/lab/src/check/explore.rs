@@ -1,10 +1,6 @@
 //! Breadth first through all states.
 
-use smallvec::SmallVec;
-use vez_algorithms::{
-    NodeId,
-    mutex::{self, Mutex, Phase},
-};
+use vez_algorithms::{Algorithm, Family, Phase};
 
 use super::{
     Breach, CannotCheck, Config, Workload,
@@ -23,17 +19,17 @@ pub(super) struct Explored {
 
 /// Somebody who wants to hear of every state and every way from one to another. States come in the order of their
 /// numbers, each with the ways that lead out of it.
-pub(super) trait Watcher<P: Mutex> {
+pub(super) trait Watcher<P: Algorithm> {
     fn state(&mut self, _model: &Model<P>, _state: &[u32]) {}
     fn way(&mut self, _model: &Model<P>, _transition: Transition, _to: u32) {}
 }
 
-impl<P: Mutex> Watcher<P> for () {}
+impl<P: Algorithm> Watcher<P> for () {}
 
 /// How many states are explored between two reports of progress.
 const PROGRESS_EVERY: usize = 1 << 16;
 
-pub(super) fn explore<P: Mutex>(
+pub(super) fn explore<P: Algorithm>(
     model: &mut Model<P>,
     config: &Config,
     watcher: &mut impl Watcher<P>,
@@ -41,11 +37,18 @@ pub(super) fn explore<P: Mutex>(
 ) -> Result<Explored, CannotCheck> {
     let first = model.first.clone();
     let explored = Explored { visited: Visited::new(config.exact), transitions: 0, depth: 0, breach: None };
-    let mut search = Search { model, watcher, explored, below: Level::default(), ways: Vec::new(), next: Vec::new() };
-    let mut sometimes = Sometimes::default();
+    let mut search = Search {
+        model,
+        watcher,
+        explored,
+        sometimes: Sometimes::default(),
+        below: Level::default(),
+        ways: Vec::new(),
+        next: Vec::new(),
+    };
     search.explored.visited.insert(&first, 0);
     search.below.push(&first);
-    if let Err(breach) = laws(search.model, &first) {
+    if let Err(breach) = search.model.laws(&first) {
         return Ok(Explored { breach: Some((breach, Vec::new())), ..search.explored });
     }
     let mut level = Level::default();
@@ -55,7 +58,7 @@ pub(super) fn explore<P: Mutex>(
         search.below.words.clear();
         let mut states = level.states();
         while let Some(state) = states.next() {
-            sometimes.look(search.model, state);
+            search.sometimes.look(search.model, state);
             if let Some(breach) = search.expand(number, state) {
                 // What is broken one step on is not the shortest if another state of this level is a deadlock already.
                 let shorter = (number + 1..).zip(states).find_map(|(number, state)| search.deadlock(number, state));
@@ -74,7 +77,7 @@ pub(super) fn explore<P: Mutex>(
         }
         search.explored.depth += usize::from(!search.below.words.is_empty());
     }
-    let breach = sometimes.missing(search.model.nodes).map(|what| (Breach::Never(what), Vec::new()));
+    let breach = search.sometimes.missing(search.model).map(|what| (Breach::Never(what), Vec::new()));
     Ok(Explored { breach, ..search.explored })
 }
 
@@ -102,17 +105,18 @@ impl Level {
 }
 
 /// An exploration under way.
-struct Search<'a, P: Mutex, W: Watcher<P>> {
+struct Search<'a, P: Algorithm, W: Watcher<P>> {
     model: &'a mut Model<P>,
     watcher: &'a mut W,
     explored: Explored,
+    sometimes: Sometimes,
     /// The states found one step farther away.
     below: Level,
     ways: Vec<Transition>,
     next: Vec<u32>,
 }
 
-impl<P: Mutex, W: Watcher<P>> Search<'_, P, W> {
+impl<P: Algorithm, W: Watcher<P>> Search<'_, P, W> {
     /// Takes every way out of a state. If a law is broken on one of them, it is returned with the run that breaks it.
     fn expand(&mut self, number: u32, state: &[u32]) -> Option<(Breach, Vec<Transition>)> {
         self.watcher.state(self.model, state);
@@ -127,13 +131,14 @@ impl<P: Mutex, W: Watcher<P>> Search<'_, P, W> {
                 run.push(way);
                 return Some((breach, run));
             }
+            self.sometimes.somebody_served |= self.model.outcome(way).served;
             self.model.follow(state, way, &mut self.next);
             let (to, new) = self.explored.visited.insert(&self.next, number);
             self.watcher.way(self.model, way, to);
             if !new {
                 continue;
             }
-            if let Err(breach) = laws(self.model, &self.next) {
+            if let Err(breach) = self.model.laws(&self.next) {
                 return Some((breach, self.run_to(to)));
             }
             self.below.push(&self.next);
@@ -148,7 +153,7 @@ impl<P: Mutex, W: Watcher<P>> Search<'_, P, W> {
         if self.ways.iter().any(|way| way.action.must_happen()) {
             return None;
         }
-        let waiting = self.model.in_phase(state, Phase::Waiting).to_vec();
+        let waiting = self.model.waiting(state).to_vec();
         (!waiting.is_empty()).then(|| (Breach::Deadlock(waiting), self.run_to(number)))
     }
 
@@ -158,31 +163,25 @@ impl<P: Mutex, W: Watcher<P>> Search<'_, P, W> {
     }
 }
 
-/// What holds in every state.
-fn laws<P: Mutex>(model: &Model<P>, state: &[u32]) -> Result<(), Breach> {
-    let inside: SmallVec<[NodeId; 8]> = model.in_phase(state, Phase::Inside);
-    mutex::law(&inside).map_err(|(one, other)| Breach::Together(one, other))?;
-    model.invariant(state)
-}
-
 /// What must be seen in some state, so that a model in which nothing happens does not pass.
 #[derive(Default)]
 struct Sometimes {
-    somebody_inside: bool,
+    somebody_served: bool,
     two_waiting: bool,
 }
 
 impl Sometimes {
-    fn look<P: Mutex>(&mut self, model: &Model<P>, state: &[u32]) {
-        if !(self.somebody_inside && self.two_waiting) {
-            self.somebody_inside |= !model.in_phase(state, Phase::Inside).is_empty();
-            self.two_waiting |= model.in_phase(state, Phase::Waiting).len() >= 2;
+    fn look<P: Algorithm>(&mut self, model: &Model<P>, state: &[u32]) {
+        if !self.two_waiting {
+            self.two_waiting = model.in_phase(state, Phase::Waiting).len() >= 2;
         }
     }
 
-    fn missing(&self, nodes: usize) -> Option<&'static str> {
-        match (self.somebody_inside, self.two_waiting || nodes < 2) {
-            (false, _) => Some("somebody was inside"),
+    fn missing<P: Algorithm>(&self, model: &Model<P>) -> Option<&'static str> {
+        let competes = P::Family::LEAVE.is_some() && model.askers >= 2 && model.limit < model.nodes;
+        match (self.somebody_served, self.two_waiting || !competes) {
+            (false, _) if P::Family::LEAVE.is_some() => Some("somebody was inside"),
+            (false, _) => Some("anything was done"),
             (true, false) => Some("two waited at once"),
             (true, true) => None,
         }

@@ -2,10 +2,7 @@
 
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
-use vez_algorithms::{
-    NodeId,
-    mutex::{Mutex, Phase},
-};
+use vez_algorithms::{Algorithm, NodeId};
 
 use super::{
     explore::Watcher,
@@ -81,10 +78,10 @@ impl Recorder {
     }
 }
 
-impl<P: Mutex> Watcher<P> for Recorder {
+impl<P: Algorithm> Watcher<P> for Recorder {
     fn state(&mut self, model: &Model<P>, state: &[u32]) {
         self.graph.starts.push(self.graph.ways.len() as u32);
-        let waiting = model.in_phase(state, Phase::Waiting).iter().fold(0, |bits, node| bits | 1 << node.index());
+        let waiting = model.waiting(state).iter().fold(0, |bits, node| bits | 1 << node.index());
         self.graph.waiting.push(waiting);
     }
 
@@ -92,9 +89,9 @@ impl<P: Mutex> Watcher<P> for Recorder {
         let outcome = model.outcome(transition);
         let unit = || self.units.insert_full(model.fairness_unit(transition)).0 as u32;
         let fair = transition.action.must_happen().then(unit);
-        let event = match (transition.action, outcome.entered) {
-            (Action::Ask, true) => Event::AsksAndEnters,
-            (Action::Ask, false) => Event::Asks,
+        let event = match (transition.action, outcome.served) {
+            (Action::Ask(_), true) => Event::AsksAndEnters,
+            (Action::Ask(_), false) => Event::Asks,
             (_, true) => Event::Enters,
             (_, false) => Event::Other,
         };

@@ -6,13 +6,12 @@
 
 use smallvec::SmallVec;
 use vez_algorithms::{
-    NodeId, Order, World,
-    mutex::{Mutex, Phase},
+    Algorithm, Client, Family, NodeId, NodeSet, Order, Phase, Scene, Setup, SetupError, Timing, World,
 };
 
 pub(super) use super::book::Action;
 use super::{
-    Breach, Workload,
+    Breach, Config, Workload,
     book::{Book, Facts, Outcome},
     visited::Visited,
 };
@@ -33,28 +32,42 @@ pub(super) struct Transition {
 
 /// A state is a list of numbers: the local state of each node, then the messages in flight. If messages cannot overtake
 /// each other, those with the same sender and receiver stand in the order of their sending; otherwise all are sorted.
-pub(super) struct Model<P: Mutex> {
+pub(super) struct Model<P: Algorithm> {
     pub(super) nodes: usize,
-    order: Order,
-    crashes: usize,
+    /// How many nodes have clients that ask.
+    pub(super) askers: usize,
+    /// How many may be inside.
+    pub(super) limit: usize,
+    config: Config,
     canonical: bool,
     book: Book<P>,
     pub(super) first: Vec<u32>,
 }
 
-impl<P: Mutex> Model<P> {
-    /// A system of these nodes, and how it starts.
-    pub(super) fn new(nodes: &[P], order: Order, workload: Workload, crashes: usize) -> Result<Self, Breach> {
-        let left = match workload {
-            Workload::Requests(requests) => Some(requests),
-            Workload::Unbounded => None,
+impl<P: Algorithm> Model<P> {
+    /// A system, and how it starts.
+    pub(super) fn new(setup: &Setup, config: &Config) -> Result<Result<Self, Breach>, SetupError> {
+        let nodes = P::system(setup)?;
+        let wants = P::wants(setup);
+        let clients = if wants.is_empty() { 0 } else { P::clients(setup) };
+        let askers = clients.min(config.askers.unwrap_or(clients));
+        let mut model = Self {
+            nodes: nodes.len(),
+            askers,
+            limit: setup.k,
+            config: config.clone(),
+            canonical: config.workload == Workload::Unbounded || askers == 0,
+            book: Book::new(&nodes, wants, askers, config),
+            first: Vec::new(),
         };
-        let (book, canonical) = (Book::new(nodes.len()), left.is_none());
-        let mut model = Self { nodes: nodes.len(), order, crashes, canonical, book, first: Vec::new() };
+        Ok(model.start().map(|()| model))
+    }
+
+    fn start(&mut self) -> Result<(), Breach> {
         let mut first = Vec::new();
         let mut sends = Vec::new();
-        for (me, node) in NodeId::all(nodes.len()).zip(nodes) {
-            let mut outcome = model.book.start(me, node.clone(), left);
+        for me in NodeId::all(self.nodes) {
+            let mut outcome = self.book.start(me);
             if let Some(breach) = outcome.breach.take() {
                 return Err(breach);
             }
@@ -62,36 +75,93 @@ impl<P: Mutex> Model<P> {
             sends.extend(outcome.sends);
         }
         for packet in sends {
-            model.insert(&mut first, packet);
+            self.insert(&mut first, packet);
         }
-        model.first = first;
-        Ok(model)
+        self.first = first;
+        Ok(())
     }
 
     /// All that can happen in a state.
     pub(super) fn transitions(&mut self, state: &[u32], into: &mut Vec<Transition>) {
         into.clear();
-        let may_crash = self.crashes > 0 && self.locals_of(state).filter(|facts| facts.crashed).count() < self.crashes;
+        let due = self.due(state);
         for (actor, &local) in NodeId::all(self.nodes).zip(state) {
             for at in 0..self.book.facts(local).actions.len() {
                 self.add(actor, local, self.book.facts(local).actions[at], u32::MAX, into);
             }
-            if may_crash && !self.book.facts(local).crashed {
-                self.add(actor, local, Action::Crash, u32::MAX, into);
+            for at in 0..self.book.facts(local).timers.len() {
+                let (timer, left) = self.book.facts(local).timers[at];
+                if Some(left) == due {
+                    self.add(actor, local, Action::Fire(timer), u32::MAX, into);
+                }
             }
         }
+        self.go_wrong(state, into);
+        let lossy = self.spent(state, |facts| facts.losses) < self.config.losses;
         for at in self.nodes..state.len() {
             let (packet, before) = (state[at], state[at - 1]);
             let same_as_before = at > self.nodes
-                && match self.order {
+                && match self.config.order {
                     Order::Any => packet == before,
                     Order::Fifo => self.book.channel(packet) == self.book.channel(before),
                 };
             if !same_as_before {
                 let to = self.book.receiver(packet);
                 self.add(NodeId::from_index(to), state[to], Action::Receive(packet), at as u32, into);
+                if lossy {
+                    self.add(NodeId::from_index(to), state[to], Action::Lose(packet), at as u32, into);
+                }
             }
         }
+    }
+
+    /// What must be left of a timer so that it may fire now; nothing if none may. Where time is bounded, it stands still
+    /// while a message is on its way, and the timer that is due first fires first.
+    fn due(&self, state: &[u32]) -> Option<u64> {
+        match P::MODEL.timing {
+            Timing::Any => Some(0),
+            Timing::Bounded if state.len() > self.nodes => None,
+            Timing::Bounded => {
+                let left = |facts: &Facts| facts.timers.iter().map(|(_, left)| *left).min();
+                self.locals_of(state).filter_map(left).min()
+            }
+        }
+    }
+
+    /// Crashes, returns, and what the failure detector says of them.
+    fn go_wrong(&mut self, state: &[u32], into: &mut Vec<Transition>) {
+        let crashes = self.spent(state, |facts| facts.crashes);
+        let dead = self.locals_of(state).filter(|facts| facts.crashed).count();
+        let (may_crash, may_return) = (crashes < self.config.crashes, crashes - dead < self.config.restarts);
+        let may_lie = P::MODEL.detector && self.spent(state, |facts| facts.lies) < self.config.false_suspicions;
+        if !may_crash && dead == 0 && !may_lie {
+            return;
+        }
+        for (actor, &local) in NodeId::all(self.nodes).zip(state) {
+            if self.book.facts(local).crashed {
+                if may_return {
+                    self.add(actor, local, Action::Restart, u32::MAX, into);
+                }
+                continue;
+            }
+            if may_crash {
+                self.add(actor, local, Action::Crash, u32::MAX, into);
+            }
+            for (other, &theirs) in NodeId::all(self.nodes).zip(state) {
+                if !P::MODEL.detector || other == actor || self.book.told(local, other) {
+                    continue;
+                }
+                if self.book.facts(theirs).crashed {
+                    self.add(actor, local, Action::Notice(other), u32::MAX, into);
+                } else if may_lie {
+                    self.add(actor, local, Action::Accuse(other), u32::MAX, into);
+                }
+            }
+        }
+    }
+
+    fn spent(&self, state: &[u32], of: impl Fn(&Facts) -> u8) -> usize {
+        self.locals_of(state).map(|facts| usize::from(of(facts))).sum()
     }
 
     fn add(&mut self, actor: NodeId, local: u32, action: Action, taken: u32, into: &mut Vec<Transition>) {
@@ -108,6 +178,11 @@ impl<P: Mutex> Model<P> {
         next.clear();
         next.extend_from_slice(state);
         let Transition { actor, action, outcome, taken } = transition;
+        if let (Action::Fire(timer), Timing::Bounded) = (action, P::MODEL.timing) {
+            let passed = self.book.facts(state[actor.index()]).timers.iter().find(|(other, _)| *other == timer);
+            let passed = passed.expect("only what is set can fire").1;
+            next.iter_mut().take(self.nodes).for_each(|local| *local = self.book.later(*local, passed));
+        }
         next[actor.index()] = self.book.outcome(outcome).local;
         if taken != u32::MAX {
             next.remove(taken as usize);
@@ -130,11 +205,11 @@ impl<P: Mutex> Model<P> {
     /// Puts a packet in its place. Nothing is ever on its way to a dead node.
     fn insert(&self, state: &mut Vec<u32>, packet: u32) {
         let channel = self.book.channel(packet);
-        if self.crashes > 0 && self.book.facts(state[self.book.receiver(packet)]).crashed {
+        if self.config.crashes > 0 && self.book.facts(state[self.book.receiver(packet)]).crashed {
             return;
         }
         let in_flight = &state[self.nodes..];
-        let at = match self.order {
+        let at = match self.config.order {
             Order::Any => in_flight.partition_point(|&other| other < packet),
             Order::Fifo => in_flight.partition_point(|&other| self.book.channel(other) <= channel),
         };
@@ -146,13 +221,17 @@ impl<P: Mutex> Model<P> {
         let mut locals: Vec<_> = state[..self.nodes].iter().map(|&local| self.book.local(local).clone()).collect();
         let mut packets: Vec<Packet<P::Message>> =
             state[self.nodes..].iter().map(|&packet| self.book.message(packet).clone()).collect();
-        let mut nodes: Vec<P> = locals.iter().map(|local| local.node.clone()).collect();
+        // The clocks of the dead say nothing, and would keep those of the living from being moved down.
+        let living: Vec<usize> = (0..self.nodes).filter(|&at| !self.book.facts(state[at]).crashed).collect();
+        let mut nodes: Vec<P> = living.iter().map(|&at| locals[at].node.clone()).collect();
         let mut messages: Vec<P::Message> = packets.iter().map(|packet| packet.message.clone()).collect();
         rewrite(&mut nodes, &mut messages);
+        for (at, node) in living.into_iter().zip(nodes) {
+            locals[at].node = node;
+        }
         state.clear();
-        for (local, node) in locals.iter_mut().zip(nodes) {
-            local.node = node;
-            state.push(self.book.intern(local.clone()));
+        for local in locals {
+            state.push(self.book.intern(local));
         }
         for (packet, message) in packets.iter_mut().zip(messages) {
             packet.message = message;
@@ -165,26 +244,49 @@ impl<P: Mutex> Model<P> {
         state[..self.nodes].iter().map(|&local| self.book.facts(local))
     }
 
-    pub(super) fn phase(&self, state: &[u32], node: NodeId) -> Phase {
-        self.book.facts(state[node.index()]).phase
+    fn client(&self, state: &[u32], node: NodeId) -> &Client<P::Family> {
+        self.book.client(state[node.index()])
     }
 
     /// The nodes whose client stands there.
     pub(super) fn in_phase(&self, state: &[u32], phase: Phase) -> SmallVec<[NodeId; 8]> {
-        NodeId::all(self.nodes).filter(|&node| self.phase(state, node) == phase).collect()
+        NodeId::all(self.nodes).filter(|&node| self.client(state, node).phase == phase).collect()
     }
 
-    /// The algorithm's own law about whole systems.
-    pub(super) fn invariant(&self, state: &[u32]) -> Result<(), Breach> {
+    /// The law of the family, and the algorithm's own law about whole systems.
+    pub(super) fn laws(&self, state: &[u32]) -> Result<(), Breach> {
+        self.with_scene(state, P::Family::law).map_err(Breach::Law)?;
         let Some(holds) = P::INVARIANT else { return Ok(()) };
-        if self.crashes > 0 {
-            return Ok(()); // A lemma of a paper speaks of nodes that live.
+        if self.config.crashes > 0 && !P::MODEL.survives_crashes {
+            return Ok(()); // A lemma of such a paper speaks of nodes that live.
         }
         let nodes: SmallVec<[&P; 8]> = state[..self.nodes].iter().map(|&local| &self.book.local(local).node).collect();
         let packets = state[self.nodes..].iter().map(|&packet| self.book.message(packet));
         let in_flight: SmallVec<[_; 16]> = packets.map(|Packet { from, to, message }| (*from, *to, message)).collect();
-        let world = World { nodes: &nodes, in_flight: &in_flight };
+        let alive = self.locals_of(state).map(|facts| !facts.crashed);
+        let crashed: NodeSet =
+            NodeId::all(self.nodes).zip(alive).filter(|(_, alive)| !alive).map(|(node, _)| node).collect();
+        let world = World { nodes: &nodes, crashed: &crashed, in_flight: &in_flight };
         quiet::catch(|| holds(&world)).map_err(Breach::Assertion)?.map_err(Breach::Invariant)
+    }
+
+    /// The living nodes to whose clients something is still owed.
+    pub(super) fn waiting(&self, state: &[u32]) -> SmallVec<[NodeId; 8]> {
+        self.with_scene(state, |scene| {
+            let living = NodeId::all(self.nodes).filter(|node| (scene.alive)(*node));
+            living.filter(|node| P::Family::waits(scene, *node)).collect()
+        })
+    }
+
+    fn with_scene<T>(&self, state: &[u32], look: impl FnOnce(&Scene<'_, P::Family>) -> T) -> T {
+        look(&Scene {
+            nodes: self.nodes,
+            limit: self.limit,
+            inside: &self.in_phase(state, Phase::Inside),
+            client: &|node| self.client(state, node),
+            alive: &|node| !self.book.facts(state[node.index()]).crashed,
+            connected: &|_, _| true,
+        })
     }
 
     /// The transitions that lead from the first state through the states of these numbers.
@@ -209,9 +311,15 @@ impl<P: Mutex> Model<P> {
         for transition in run {
             let node = transition.actor;
             let step = match transition.action {
-                Action::Ask => Step::<P>::Ask(node),
+                Action::Ask(want) => {
+                    let wants = &self.book.rules.wants;
+                    Step::<P>::Ask(node, (wants.len() > 1).then(|| wants[want as usize]))
+                }
                 Action::Leave => Step::Leave(node),
                 Action::Crash => Step::Crash(node),
+                Action::Restart => Step::Restart(node),
+                Action::Notice(other) | Action::Accuse(other) => Step::Notice(node, other),
+                Action::Lose(packet) => Step::Lose(self.book.message(packet).clone()),
                 Action::Fire(timer) => Step::Fire(node, self.book.timer(timer)),
                 Action::Receive(packet) => Step::Deliver(self.book.message(packet).clone()),
             };
@@ -226,7 +334,7 @@ impl<P: Mutex> Model<P> {
     /// What must not be put off for ever if it stays possible: an action of a node, or, if messages cannot overtake each
     /// other, the next delivery on a way.
     pub(super) fn fairness_unit(&self, transition: Transition) -> (NodeId, Action) {
-        match (transition.action, self.order) {
+        match (transition.action, self.config.order) {
             (Action::Receive(packet), Order::Fifo) => (transition.actor, Action::Receive(self.book.channel(packet))),
             (action, _) => (transition.actor, action),
         }

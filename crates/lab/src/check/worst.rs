@@ -7,15 +7,15 @@ use super::{
     graph::{Graph, components},
 };
 
-pub(super) fn case(graph: &Graph, nodes: usize, config: &Config) -> Worst {
+pub(super) fn case(graph: &Graph, nodes: usize, askers: usize, config: &Config) -> Worst {
     let messages_per_entry = match config.workload {
         // Whoever crashes has fewer entries than it asked for.
-        _ if config.crashes > 0 => Bound::Unknown,
+        _ if config.crashes > 0 || askers == 0 => Bound::Unknown,
         // Every run ends with the same number of entries: the longest, counted in messages, is the worst.
         Workload::Requests(requests) => {
             let ways = |state: u32| graph.ways(state).iter().map(|way| (way.to, u64::from(way.messages)));
             match longest(graph.states(), std::iter::once(0), ways) {
-                Bound::AtMost(messages) => Bound::AtMost(messages as f64 / (nodes as f64 * f64::from(requests))),
+                Bound::AtMost(messages) => Bound::AtMost(messages as f64 / (askers as f64 * f64::from(requests))),
                 Bound::Unbounded => Bound::Unbounded,
                 Bound::Unknown => Bound::Unknown,
             }

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, str::FromStr};
 
-use vez_algorithms::{NodeId, mutex::Phase};
+use vez_algorithms::{self as algorithms, Family, NodeId};
 
 use super::faults::{ScriptError, node, time};
 use crate::random::{Purpose, Stream};
@@ -96,8 +96,9 @@ impl FromStr for Script {
 }
 
 /// The client of one node.
-pub(super) struct Client {
-    pub(super) phase: Phase,
+pub(super) struct Client<F: Family> {
+    /// As the law sees it.
+    pub(super) seen: algorithms::Client<F>,
     /// Counts the lives of the node: what was meant for an earlier one no longer counts.
     pub(super) life: u32,
     /// When the request that waits, or the last one that did, came.
@@ -114,7 +115,7 @@ pub(super) struct Client {
     interval: f64,
 }
 
-impl Client {
+impl<F: Family> Client<F> {
     pub(super) fn new(config: &super::Config, run: u64, node: NodeId) -> Self {
         let interval = match config.arrivals {
             Arrivals::Closed { rate } | Arrivals::Queued { rate } => {
@@ -123,7 +124,7 @@ impl Client {
             Arrivals::Saturated | Arrivals::Scripted(_) => 0.0,
         };
         Self {
-            phase: Phase::Idle,
+            seen: algorithms::Client::default(),
             life: 0,
             asked_at: 0.0,
             request: 0,
@@ -133,6 +134,11 @@ impl Client {
             stream: Stream::new(config.seed, run, node, Purpose::Arrivals),
             interval,
         }
+    }
+
+    /// Which of several things the client wants this time.
+    pub(super) fn choose(&mut self, wants: &[F::Command]) -> F::Command {
+        if wants.len() == 1 { wants[0] } else { wants[self.stream.below(wants.len())] }
     }
 
     /// How long until this client asks next.

@@ -1,15 +1,14 @@
 //! The loop over events.
 
+mod mishaps;
+mod visits;
+
 use std::{collections::BTreeMap, time::Duration};
 
-use vez_algorithms::{
-    Effect, EffectOf, Input, Message, NodeId, SetupError,
-    mutex::{self, Command, Mutex, Output, Phase},
-    step,
-};
+use vez_algorithms::{Algorithm, CommandOf, Effect, EffectOf, Input, Message, NodeId, Phase, Protocol, step};
 
 use super::{
-    Config, Failure, Fault,
+    Config, ConfigError, Failure, Fault,
     agenda::{Agenda, Due},
     clients::{Arrivals, Client},
     faults::Troubles,
@@ -19,7 +18,7 @@ use super::{
 use crate::random::{Purpose, Stream};
 
 /// Somebody who watches a run.
-pub trait Watch<P: Mutex> {
+pub trait Watch<P: Protocol> {
     /// Something happened.
     fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>);
     /// Whether anybody watches at all.
@@ -27,13 +26,13 @@ pub trait Watch<P: Mutex> {
 }
 
 /// Nobody.
-impl<P: Mutex> Watch<P> for () {
+impl<P: Protocol> Watch<P> for () {
     fn see(&mut self, _: f64, _: NodeId, _: Event<'_, P>) {}
     const WATCHES: bool = false;
 }
 
 /// Something that happens at a node.
-pub enum Event<'a, P: Mutex> {
+pub enum Event<'a, P: Protocol> {
     /// Something happened to it, which left it in this state.
     Input(&'a Input<P>, &'a P),
     /// It wants something done.
@@ -68,15 +67,20 @@ const CROWDED: u64 = 100_000;
 /// How many entries there are between two reports of progress.
 const PROGRESS_EVERY: u64 = 1000;
 
-pub(super) struct Engine<'a, P: Mutex, W: Watch<P>> {
+pub(super) struct Engine<'a, P: Algorithm, W: Watch<P>> {
     config: &'a Config,
     now: f64,
     agenda: Agenda<P>,
     nodes: Vec<P>,
     /// How each node starts, for a restart.
     fresh: Vec<P>,
-    clients: Vec<Client>,
+    clients: Vec<Client<P::Family>>,
+    /// How many of the nodes have clients that ask: the first ones.
+    askers: usize,
+    wants: Vec<CommandOf<P>>,
     inside: Vec<NodeId>,
+    /// When each node crashed last.
+    crashed_at: Vec<f64>,
     timers: Vec<BTreeMap<P::Timer, u64>>,
     choices: Vec<Stream>,
     network: Network,
@@ -91,10 +95,17 @@ pub(super) struct Engine<'a, P: Mutex, W: Watch<P>> {
     watch: W,
 }
 
-impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
-    pub(super) fn new(config: &'a Config, run: u64, watch: W) -> Result<Self, SetupError> {
-        let nodes = P::system(&config.system.setup(config.seed, run)?)?;
+impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
+    pub(super) fn new(config: &'a Config, run: u64, watch: W) -> Result<Self, ConfigError> {
+        let setup = config.system.setup(config.seed, run)?;
+        let nodes = P::system(&setup)?;
         let n = nodes.len();
+        if let Some(node) = config.faults.last_node().filter(|node| *node >= n) {
+            return Err(ConfigError::NoSuchNode { script: "fault script", node, nodes: n });
+        }
+        let wants = P::wants(&setup);
+        let clients = if wants.is_empty() { 0 } else { P::clients(&setup) };
+        let askers = config.askers.unwrap_or(clients).min(clients);
         let stream = |node, purpose| Stream::new(config.seed, run, node, purpose);
         Ok(Self {
             config,
@@ -103,12 +114,15 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
             fresh: if config.faults.all().is_empty() { Vec::new() } else { nodes.clone() },
             nodes,
             clients: NodeId::all(n).map(|node| Client::new(config, run, node)).collect(),
+            askers,
+            wants,
             inside: Vec::new(),
+            crashed_at: vec![0.0; n],
             timers: vec![BTreeMap::new(); n],
             choices: NodeId::all(n).map(|node| stream(node, Purpose::Choices)).collect(),
-            network: Network::new(config, run),
+            network: Network::new(config, n, run),
             troubles: Troubles::new(n, stream(NodeId(0), Purpose::Faults)),
-            metrics: Metrics::new(n, config.warmup),
+            metrics: Metrics::new(if askers == 0 { n } else { askers }, config.warmup),
             effects: Vec::new(),
             fruitless: 0,
             in_flight: 0,
@@ -133,7 +147,7 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
                 }
             }
             Arrivals::Closed { .. } | Arrivals::Queued { .. } | Arrivals::Saturated => {
-                NodeId::all(self.nodes.len()).for_each(|node| self.await_arrival(node));
+                NodeId::all(self.askers).for_each(|node| self.await_arrival(node));
             }
         }
         let scripted = matches!(self.config.arrivals, Arrivals::Scripted(_));
@@ -164,7 +178,8 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
 
     /// A token that circulates for ever has no last event: a script is over when all that it asks for is done.
     fn script_is_over(&self) -> bool {
-        self.script_left == 0 && self.inside.is_empty() && !self.metrics.somebody_waits()
+        let idle = self.script_left == 0 && self.inside.is_empty() && !self.metrics.somebody_waits();
+        idle && self.clients.iter().all(|client| client.backlog.is_empty())
     }
 
     fn take(&mut self, due: Due<P>) -> Result<(), Stopped> {
@@ -179,6 +194,8 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
             Due::Arrival(_, None) => Ok(()), // nobody is there to ask
             Due::Arrival(node, Some(_)) => self.arrive(node),
             Due::Leave(node, _) => self.leave(node),
+            Due::Backlog(node, life) if self.clients[node.index()].life == life => self.serve_backlog(node),
+            Due::Backlog(..) => Ok(()),
             Due::Receive { from, to, message } => {
                 self.in_flight -= 1;
                 if self.troubles.crashed[to.index()] {
@@ -192,67 +209,11 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
                 self.happen(node, Input::Timer(timer))
             }
             Due::Fire { .. } => Ok(()), // cancelled, or set anew
+            Due::Notice { node, life, .. } if self.clients[node.index()].life != life => Ok(()), // it has died itself
+            Due::Notice { node, crashed, .. } => self.happen(node, Input::Crash(crashed)),
             Due::Fault(at) => self.go_wrong(at),
+            Due::Reset(node, fault) => self.reset(node, fault),
         }
-    }
-
-    /// The next client of a node comes after a pause.
-    fn await_arrival(&mut self, node: NodeId) {
-        let client = &mut self.clients[node.index()];
-        let (pause, life) = (client.pause(), client.life);
-        self.agenda.add(self.now + pause, Due::Arrival(node, Some(life)));
-    }
-
-    fn arrive(&mut self, node: NodeId) -> Result<(), Stopped> {
-        if matches!(self.config.arrivals, Arrivals::Queued { .. }) {
-            self.await_arrival(node);
-        }
-        let client = &mut self.clients[node.index()];
-        if client.phase == Phase::Idle {
-            self.ask(node, self.now)
-        } else {
-            client.backlog.push_back(self.now);
-            Ok(())
-        }
-    }
-
-    fn ask(&mut self, node: NodeId, came_at: f64) -> Result<(), Stopped> {
-        let client = &mut self.clients[node.index()];
-        client.phase.ask();
-        self.metrics.asked(client, came_at);
-        self.happen(node, Input::Command(Command::Request))
-    }
-
-    fn enter(&mut self, node: NodeId) -> Result<(), Stopped> {
-        let client = &mut self.clients[node.index()];
-        if client.phase != Phase::Waiting {
-            return Err(Stopped::law_broken(format!("{node} enters without having asked")));
-        }
-        client.phase.arrive();
-        self.inside.push(node);
-        mutex::law(&self.inside)
-            .map_err(|(one, other)| Stopped::law_broken(format!("{one} and {other} are inside together")))?;
-        self.metrics.entered(node, client, self.now);
-        self.fruitless = 0;
-        let life = client.life;
-        self.agenda.add(self.now + self.config.hold, Due::Leave(node, life));
-        Ok(())
-    }
-
-    fn leave(&mut self, node: NodeId) -> Result<(), Stopped> {
-        self.clients[node.index()].phase.leave();
-        self.inside.retain(|other| *other != node);
-        self.metrics.left(self.now);
-        self.happen(node, Input::Command(Command::Release))?;
-        match self.config.arrivals {
-            Arrivals::Closed { .. } | Arrivals::Saturated => self.await_arrival(node),
-            Arrivals::Queued { .. } | Arrivals::Scripted(_) => {
-                if let Some(came_at) = self.clients[node.index()].backlog.pop_front() {
-                    return self.ask(node, came_at);
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Lets something happen to a node, and does what it wants done.
@@ -281,7 +242,7 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
                 Effect::CancelTimer(timer) => {
                     self.timers[node.index()].remove(&timer);
                 }
-                Effect::Output(Output::Entered) => self.enter(node)?,
+                Effect::Output(output) => self.hear(node, &output)?,
                 Effect::Violation(what) => return Err(Stopped::law_broken(format!("{node} objects: {what}"))),
             }
         }
@@ -308,49 +269,9 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
         self.agenda.add(at, Due::Receive { from, to, message });
     }
 
-    fn go_wrong(&mut self, at: usize) -> Result<(), Stopped> {
-        let config = self.config;
-        match &config.faults.all()[at].1 {
-            Fault::Crash(node) => self.crash(*node),
-            Fault::Restart(node) if self.troubles.crashed[node.index()] => return self.restart(*node),
-            Fault::Restart(_) => {}
-            Fault::Partition(groups) => self.troubles.partition(groups),
-            Fault::Heal => self.troubles.group = None,
-            Fault::Loss(probability) => self.troubles.loss = *probability,
-            Fault::Duplicate(probability) => self.troubles.duplicate = *probability,
-        }
-        Ok(())
-    }
-
-    fn crash(&mut self, node: NodeId) {
-        if std::mem::replace(&mut self.troubles.crashed[node.index()], true) {
-            return;
-        }
-        let client = &mut self.clients[node.index()];
-        if client.phase == Phase::Waiting {
-            self.metrics.gave_up(client);
-        }
-        client.life += 1;
-        client.phase = Phase::Idle;
-        client.backlog.clear();
-        self.inside.retain(|other| *other != node);
-        self.timers[node.index()].clear();
-        self.watch.see(self.now, node, Event::Crashed);
-    }
-
-    fn restart(&mut self, node: NodeId) -> Result<(), Stopped> {
-        self.troubles.crashed[node.index()] = false;
-        self.nodes[node.index()] = self.fresh[node.index()].clone();
-        self.happen(node, Input::Start)?;
-        if !matches!(self.config.arrivals, Arrivals::Scripted(_)) {
-            self.await_arrival(node);
-        }
-        Ok(())
-    }
-
     fn stuck(&self) -> Stopped {
         let waiting: Vec<String> = NodeId::all(self.nodes.len())
-            .filter(|node| self.clients[node.index()].phase == Phase::Waiting)
+            .filter(|node| self.clients[node.index()].seen.phase == Phase::Waiting)
             .map(|node| node.to_string())
             .collect();
         let (shown, rest) = waiting.split_at(waiting.len().min(5));
@@ -369,7 +290,9 @@ impl<'a, P: Mutex, W: Watch<P>> Engine<'a, P, W> {
         Failure { what, run, time: self.now, law_broken }
     }
 
-    pub(super) fn measured(self, elapsed: Duration) -> Measured {
+    pub(super) fn measured(mut self, elapsed: Duration) -> Measured {
+        let living = self.nodes.iter().zip(&self.troubles.crashed).filter(|(_, crashed)| !**crashed);
+        self.metrics.measures = P::measures(&living.map(|(node, _)| node).collect::<Vec<_>>());
         self.metrics.measured(elapsed)
     }
 }

@@ -21,6 +21,8 @@ pub enum Fault {
     Loss(f64),
     /// From now on a message arrives twice with this probability.
     Duplicate(f64),
+    /// From now on each of these nodes crashes, and is back at once, so many times in a unit of time on average.
+    Resets(f64, Vec<NodeId>),
 }
 
 /// A fault script: faults in the order of their time.
@@ -47,6 +49,7 @@ impl Faults {
         let nodes = self.faults.iter().flat_map(|(_, fault)| match fault {
             Fault::Crash(node) | Fault::Restart(node) => vec![*node],
             Fault::Partition(groups) => groups.concat(),
+            Fault::Resets(_, nodes) => nodes.clone(),
             Fault::Heal | Fault::Loss(_) | Fault::Duplicate(_) => Vec::new(),
         });
         nodes.map(NodeId::index).max()
@@ -76,6 +79,16 @@ impl Troubles {
     /// Whether nothing gets from one node to the other.
     pub(super) fn cut(&self, from: NodeId, to: NodeId) -> bool {
         self.group.as_ref().is_some_and(|group| group[from.index()] != group[to.index()])
+    }
+
+    /// A time until something that happens so often on average.
+    pub(super) fn pause(&mut self, rate: f64) -> f64 {
+        self.stream.exponential() / rate
+    }
+
+    /// From a span of time one moment, all equally likely.
+    pub(super) fn within(&mut self, span: f64) -> f64 {
+        span * self.stream.uniform()
     }
 
     /// Whether something of this probability happens this time.
@@ -121,6 +134,13 @@ fn parse(line: usize, words: &[&str]) -> Result<Fault, ScriptError> {
         ["heal"] => Ok(Fault::Heal),
         ["loss", p] => Ok(Fault::Loss(probability(line, p)?)),
         ["duplicate", p] => Ok(Fault::Duplicate(probability(line, p)?)),
+        ["resets", rate, nodes @ ..] if !nodes.is_empty() => {
+            let often: Option<f64> = rate.parse().ok().filter(|rate| (0.0..=1e6).contains(rate));
+            let often = often.ok_or_else(|| {
+                ScriptError::new(line, format!("\"{rate}\" is not a rate from 0 to 1e6, such as 0.1"))
+            })?;
+            Ok(Fault::Resets(often, nodes.iter().map(|who| node(line, who)).collect::<Result<_, _>>()?))
+        }
         ["partition", groups @ ..] if !groups.is_empty() => {
             let group = |members: &[&str]| members.iter().map(|who| node(line, who)).collect();
             Ok(Fault::Partition(groups.split(|word| *word == "|").map(group).collect::<Result<_, _>>()?))
@@ -132,11 +152,12 @@ fn parse(line: usize, words: &[&str]) -> Result<Fault, ScriptError> {
             Err(ScriptError::new(line, format!("{known} takes a probability, such as {known} 0.1")))
         }
         ["partition", ..] => Err(ScriptError::new(line, "partition takes groups, such as partition n0 n1 | n2".into())),
+        ["resets", ..] => Err(ScriptError::new(line, "resets takes a rate and nodes, such as resets 0.1 n3 n4".into())),
         ["heal", ..] => Err(ScriptError::new(line, "heal takes nothing".into())),
         [] => Err(ScriptError::new(line, "a time without a fault; give one, such as 10 crash n3".into())),
         [other, ..] => Err(ScriptError::new(
             line,
-            format!("unknown fault \"{other}\"; there are crash, restart, partition, heal, loss and duplicate"),
+            format!("unknown fault \"{other}\"; there are crash, restart, resets, partition, heal, loss and duplicate"),
         )),
     }
 }
@@ -182,7 +203,7 @@ mod tests {
         for (script, message) in [
             (
                 "1 crsh n3",
-                "line 1: unknown fault \"crsh\"; there are crash, restart, partition, heal, loss and duplicate",
+                "line 1: unknown fault \"crsh\"; there are crash, restart, resets, partition, heal, loss and duplicate",
             ),
             ("\nx crash n3", "line 2: \"x\" is not a time from 0 to 1e9, such as 10.5"),
             ("1 crash 3", "line 1: \"3\" is not a node; they are called n0, n1, and so on"),

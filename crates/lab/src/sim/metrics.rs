@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use hdrhistogram::Histogram;
-use vez_algorithms::NodeId;
+use vez_algorithms::{Family, NodeId};
 
 use super::clients::Client;
 
@@ -22,6 +22,11 @@ pub(super) struct Measured {
     pub(super) most_bypasses: u64,
     pub(super) fairness: f64,
     pub(super) deliveries: u64,
+    /// From a crash to the moment at which a living node knows of it.
+    pub(super) detection: Option<f64>,
+    pub(super) worst_detection: f64,
+    pub(super) violations: u64,
+    pub(super) measures: Vec<(&'static str, f64)>,
     pub(super) elapsed: Duration,
 }
 
@@ -49,6 +54,11 @@ pub(super) struct Metrics {
     most_bypasses: u64,
     entries_of: Vec<u64>,
     pub(super) deliveries: u64,
+    detections: u64,
+    total_detection: f64,
+    worst_detection: f64,
+    pub(super) violations: u64,
+    pub(super) measures: Vec<(&'static str, f64)>,
 }
 
 impl Metrics {
@@ -68,6 +78,11 @@ impl Metrics {
             most_bypasses: 0,
             entries_of: vec![0; nodes],
             deliveries: 0,
+            detections: 0,
+            total_detection: 0.0,
+            worst_detection: 0.0,
+            violations: 0,
+            measures: Vec::new(),
         }
     }
 
@@ -95,7 +110,7 @@ impl Metrics {
         }
     }
 
-    pub(super) fn asked(&mut self, client: &mut Client, at: f64) {
+    pub(super) fn asked<F: Family>(&mut self, client: &mut Client<F>, at: f64) {
         self.requests += 1;
         client.asked_at = at;
         client.request = self.requests;
@@ -104,7 +119,7 @@ impl Metrics {
         self.waiting.push_back(self.requests);
     }
 
-    pub(super) fn entered(&mut self, node: NodeId, client: &Client, now: f64) {
+    pub(super) fn entered<F: Family>(&mut self, node: NodeId, client: &Client<F>, now: f64) {
         let place = self.waiting.partition_point(|request| *request < client.request);
         let removed = self.waiting.remove(place);
         assert_eq!(removed, Some(client.request), "whoever enters was waiting");
@@ -134,8 +149,15 @@ impl Metrics {
         self.left_at = Some(now);
     }
 
+    /// A node learns of a crash, so long after it.
+    pub(super) fn detected(&mut self, after: f64) {
+        self.detections += 1;
+        self.total_detection += after;
+        self.worst_detection = self.worst_detection.max(after);
+    }
+
     /// A request that will never be served, because its node died.
-    pub(super) fn gave_up(&mut self, client: &Client) {
+    pub(super) fn gave_up<F: Family>(&mut self, client: &Client<F>) {
         if let Ok(place) = self.waiting.binary_search(&client.request) {
             self.waiting.remove(place);
         }
@@ -156,6 +178,10 @@ impl Metrics {
             fairness,
             waits: self.waits,
             deliveries: self.deliveries,
+            detection: (self.detections > 0).then(|| mean(self.total_detection, self.detections)),
+            worst_detection: self.worst_detection,
+            violations: self.violations,
+            measures: self.measures,
             elapsed,
         }
     }

@@ -53,12 +53,12 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn new(config: &super::Config, run: u64) -> Self {
+    pub(super) fn new(config: &super::Config, nodes: usize, run: u64) -> Self {
         let stream = |node| Stream::new(config.seed, run, node, Purpose::Delays);
         Self {
             delay: config.delay,
             law: config.delay_law,
-            streams: NodeId::all(config.system.nodes).map(stream).collect(),
+            streams: NodeId::all(nodes).map(stream).collect(),
             last: (config.order == Order::Fifo).then(IndexMap::default),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
-use vez_algorithms::mutex::Mutex;
+use vez_algorithms::Algorithm;
 
 use super::{
     Arrivals, Config,
@@ -41,12 +41,29 @@ pub struct Report {
     pub fairness: Interval,
     /// Measured messages by their kind, of all runs.
     pub messages_by_type: BTreeMap<&'static str, u64>,
-    /// How often a law was broken. A run stops at the first time, so a report always says 0.
+    /// How often a law was broken. A run stops at the first time, unless it was told to keep going.
     pub violations: u64,
+    /// From a crash to the moment at which a living node knows of it, and the longest that this took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detection: Option<Detection>,
+    /// What else the algorithm has to measure at the end of a run.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub measures: BTreeMap<&'static str, Interval>,
     /// Messages delivered in all runs, those of the warm-up included.
     pub deliveries: u64,
     /// How long the simulation loops of all runs took.
     pub seconds: f64,
+}
+
+/// How long it took until crashes were known.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Detection {
+    /// On average.
+    pub mean: f64,
+    /// Half the width of the 95 % interval of that.
+    pub ci95: Option<f64>,
+    /// At most.
+    pub worst: f64,
 }
 
 /// How long clients waited.
@@ -65,7 +82,7 @@ pub struct Wait {
 }
 
 impl Report {
-    pub(super) fn new<A: Mutex>(config: &Config, runs: Vec<Measured>) -> Self {
+    pub(super) fn new<A: Algorithm>(config: &Config, runs: Vec<Measured>) -> Self {
         let over = |value: fn(&Measured) -> f64| Interval::of(&runs.iter().map(value).collect::<Vec<_>>());
         let mut waits = Histogram::<u64>::new(3).expect("three digits can be had");
         let mut messages_by_type = BTreeMap::new();
@@ -101,9 +118,27 @@ impl Report {
             most_bypasses: runs.iter().map(|run| run.most_bypasses).max().unwrap_or(0),
             fairness: over(|run| run.fairness),
             messages_by_type,
-            violations: 0,
+            violations: runs.iter().map(|run| run.violations).sum(),
+            detection: detection(&runs),
+            measures: measures(&runs),
             deliveries: runs.iter().map(|run| run.deliveries).sum(),
             seconds: runs.iter().map(|run| run.elapsed.as_secs_f64()).sum(),
         }
     }
+}
+
+fn detection(runs: &[Measured]) -> Option<Detection> {
+    let means: Vec<f64> = runs.iter().filter_map(|run| run.detection).collect();
+    (!means.is_empty()).then(|| {
+        let Interval { mean, ci95 } = Interval::of(&means);
+        Detection { mean, ci95, worst: runs.iter().map(|run| run.worst_detection).fold(0.0, f64::max) }
+    })
+}
+
+fn measures(runs: &[Measured]) -> BTreeMap<&'static str, Interval> {
+    let mut values: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
+    for (name, value) in runs.iter().flat_map(|run| &run.measures) {
+        values.entry(name).or_default().push(*value);
+    }
+    values.into_iter().map(|(name, values)| (name, Interval::of(&values))).collect()
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use vez_algorithms::{NodeId, Order, mutex::Mutex};
+use vez_algorithms::{Algorithm, NodeId, Order};
 use vez_lab::{
     sim::{self, Arrivals, Config, DelayLaw, Faults, Report, Script},
     system::System,
@@ -17,11 +17,13 @@ pub(crate) fn config(nodes: usize, arrivals: Arrivals) -> Config {
         system: System::of(nodes),
         arrivals,
         hot: None,
+        askers: None,
         hold: 0.01,
         delay: 0.1,
         delay_law: DelayLaw::Uniform,
         order: Order::Any,
         faults: Faults::default(),
+        keep_going: false,
         entries: 5000,
         warmup,
         runs: 0..10,
@@ -35,7 +37,7 @@ pub(crate) fn scripted(interval: f64, nodes: impl IntoIterator<Item = NodeId>) -
 }
 
 /// The report of all runs, on the weakest network that the algorithm allows.
-pub(crate) fn measure<A: Mutex>(config: &Config) -> Report {
+pub(crate) fn measure<A: Algorithm>(config: &Config) -> Report {
     let config = Config { order: A::MODEL.order, ..config.clone() };
     sim::run::<A>(&config, || Duration::ZERO, &|_| {}).unwrap_or_else(|error| panic!("{}: {error}", A::NAME))
 }

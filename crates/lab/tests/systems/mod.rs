@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use vez_algorithms::{Order, Setup, mutex::Mutex};
+use vez_algorithms::{Algorithm, Order, Setup};
 use vez_lab::{
     check::{self, Config, Report, Workload},
     system::System,
@@ -15,13 +15,24 @@ pub(crate) fn setup(nodes: usize) -> Setup {
 }
 
 pub(crate) fn config(workload: Workload, order: Order) -> Config {
-    Config { workload, order, crashes: 0, exact: false, max_states: 20_000_000 }
+    Config {
+        workload,
+        order,
+        askers: None,
+        mixed: false,
+        crashes: 0,
+        restarts: 0,
+        losses: 0,
+        false_suspicions: 0,
+        exact: false,
+        max_states: 20_000_000,
+    }
 }
 
-pub(crate) fn check_on<A: Mutex>(setup: &Setup, config: &Config) -> Report {
+pub(crate) fn check_on<A: Algorithm>(setup: &Setup, config: &Config) -> Report {
     check::check::<A>(setup, config, || Duration::ZERO, &mut |_| {}).expect("it can be explored")
 }
 
-pub(crate) fn check<A: Mutex>(nodes: usize, workload: Workload, order: Order) -> Report {
+pub(crate) fn check<A: Algorithm>(nodes: usize, workload: Workload, order: Order) -> Report {
     check_on::<A>(&setup(nodes), &config(workload, order))
 }

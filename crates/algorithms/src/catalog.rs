@@ -1,6 +1,6 @@
 //! The one list of all algorithms.
 
-use crate::{Algorithm, Family, Model, mutex};
+use crate::{Algorithm, Family, Model, election, mutex};
 
 /// What there is to know of an algorithm without running it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -51,9 +51,11 @@ catalog! {
     mutex::Central,
     mutex::CentralDenying,
     mutex::TokenRing,
+    mutex::TokenRingRegenerating,
     mutex::Lamport,
     mutex::RicartAgrawala,
     mutex::RicartAgrawalaClock,
+    mutex::RicartAgrawalaRobust,
     mutex::SuzukiKasami,
     mutex::Maekawa,
     mutex::Raymond,
@@ -62,4 +64,5 @@ catalog! {
     mutex::Nxr,
     mutex::Fila,
     mutex::FilaForest,
+    election::AdHoc,
 }

@@ -11,7 +11,7 @@
 //! Cost: as `token_ring`, and 2n messages for a new token. Assumes: messages that take less than half of `patience`; of
 //! `TRIES` probes to a node that lives one is acknowledged; no restarts; FIFO not needed.
 //! Departures: the source says only that a lost token must be told from a slow one and made anew; how to is ours. A node
-//! that does not want in rests the token for `period`.
+//! that does not want in rests the token for a while.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -78,7 +78,6 @@ pub struct TokenRingRegenerating {
     me: NodeId,
     nodes: usize,
     patience: Duration,
-    period: Duration,
     phase: Phase,
     /// Whether the token that we sent last may still be on its way.
     sending: bool,
@@ -93,11 +92,11 @@ impl Algorithm for TokenRingRegenerating {
     const PAPER: &'static str = "TS07";
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
-        let (nodes, patience, period) = (setup.nodes(), setup.patience, setup.period);
+        let (nodes, patience) = (setup.nodes(), setup.patience);
         let phase = |me| if me == setup.tree.root() { Phase::Resting } else { Phase::Idle };
         let node = |me| {
             let (phase, dead) = (phase(me), NodeSet::new());
-            Self { me, nodes, patience, period, phase, sending: false, relay: None, dead }
+            Self { me, nodes, patience, phase, sending: false, relay: None, dead }
         };
         Ok(setup.ids().map(node).collect())
     }
@@ -175,24 +174,23 @@ impl TokenRingRegenerating {
             }
             return; // otherwise the token came, or a probe with a lower number
         }
-        let found = self.has_token() || self.sending; // TS07:6
-        let lower = self.phase == Phase::Probing && self.me < origin; // TS07:7
-        let outdone = lower || self.relay.is_some_and(|relay| relay.origin <= origin);
-        if !found && !outdone {
-            if self.phase == Phase::Probing {
-                self.phase = Phase::Waiting; // TS07:7
-            }
-            self.hand_on(Relay { origin, tries: 1 }, cx);
+        if self.has_token() || self.sending {
+            return; // TS07:6
         }
+        if self.phase == Phase::Probing {
+            if self.me < origin {
+                return; // TS07:7
+            }
+            self.phase = Phase::Waiting; // TS07:7
+        }
+        self.hand_on(Relay { origin, tries: 1 }, cx);
     }
 
     /// TS07:4
     fn probe(&mut self, cx: &mut Context<'_, Self>) {
         cx.set_timer(Timer::Wait, self.wait()..self.wait());
-        if self.relay.is_none_or(|relay| self.me <= relay.origin) {
-            self.phase = Phase::Probing;
-            self.hand_on(Relay { origin: self.me, tries: 1 }, cx);
-        }
+        self.phase = Phase::Probing;
+        self.hand_on(Relay { origin: self.me, tries: 1 }, cx);
     }
 
     /// TS07:5 To the next one, or to nobody: if its sender has died the probe is nobody's; if we are alone it has been
@@ -239,7 +237,7 @@ impl TokenRingRegenerating {
 
     fn rest(&mut self, cx: &mut Context<'_, Self>) {
         self.phase = Phase::Resting;
-        cx.set_timer(Timer::Rest, self.period..self.period);
+        cx.set_timer(Timer::Rest, self.patience..self.patience);
     }
 
     /// TS07:3 Who is left alone keeps the token.
@@ -266,7 +264,7 @@ impl TokenRingRegenerating {
 
     /// As long as a token takes around the ring that rests with everybody, and then a probe that needs every try.
     fn wait(&self) -> Duration {
-        (self.period + self.patience * TRIES) * u32::try_from(self.nodes).unwrap_or(u32::MAX)
+        self.patience * (TRIES + 1) * u32::try_from(self.nodes).unwrap_or(u32::MAX)
     }
 }
 

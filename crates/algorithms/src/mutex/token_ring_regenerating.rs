@@ -160,17 +160,15 @@ impl Protocol for TokenRingRegenerating {
 impl TokenRingRegenerating {
     fn on_token(&mut self, cx: &mut Context<'_, Self>) {
         match self.phase {
-            Phase::Idle => self.rest(cx),
-            Phase::Waiting | Phase::Probing => self.enter(cx), // TS07:2
-            Phase::Resting | Phase::Inside => return cx.violation("a second token"),
+            Phase::Idle | Phase::Waiting | Phase::Probing => self.take(cx),
+            Phase::Resting | Phase::Inside => cx.violation("a second token"),
         }
-        self.drop_relay(cx);
     }
 
     fn on_probe(&mut self, origin: NodeId, cx: &mut Context<'_, Self>) {
         if origin == self.me {
             if self.phase == Phase::Probing {
-                self.enter(cx); // TS07:8
+                self.take(cx); // TS07:8
             }
             return; // otherwise the token came, or a probe with a lower number
         }
@@ -205,7 +203,7 @@ impl TokenRingRegenerating {
             None => {
                 self.relay = None;
                 if relay.origin == self.me {
-                    self.enter(cx);
+                    self.take(cx); // TS07:8
                 }
             }
         }
@@ -229,9 +227,14 @@ impl TokenRingRegenerating {
         }
     }
 
-    fn enter(&mut self, cx: &mut Context<'_, Self>) {
+    /// The token is here. A probe that we were handing on has found it.
+    fn take(&mut self, cx: &mut Context<'_, Self>) {
+        self.drop_relay(cx); // TS07:6
+        if self.phase == Phase::Idle {
+            return self.rest(cx);
+        }
         cx.cancel_timer(Timer::Wait);
-        self.phase = Phase::Inside;
+        self.phase = Phase::Inside; // TS07:2
         cx.output(Output::Entered);
     }
 

@@ -83,9 +83,11 @@ catalog! {
     mutex::CentralDenying,
     mutex::CentralFailover,
     mutex::TokenRing,
+    mutex::TokenRingRegenerating,
     mutex::Lamport,
     mutex::RicartAgrawala,
     mutex::RicartAgrawalaClock,
+    mutex::RicartAgrawalaRobust,
     mutex::SuzukiKasami,
     mutex::Maekawa,
     mutex::Raymond,
@@ -107,4 +109,5 @@ catalog! {
     superpeers::ByRepulsion,
     election::Bully,
     election::Ring,
+    election::AdHoc,
 }

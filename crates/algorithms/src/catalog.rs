@@ -1,6 +1,6 @@
 //! The one list of all algorithms.
 
-use crate::{Algorithm, Family, Model, broadcast, detector, group, mutex, semaphore, superpeers};
+use crate::{Algorithm, Family, Model, broadcast, detector, election, group, mutex, semaphore, superpeers};
 
 /// What there is to know of an algorithm without running it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -81,10 +81,13 @@ macro_rules! catalog {
 catalog! {
     mutex::Central,
     mutex::CentralDenying,
+    mutex::CentralFailover,
     mutex::TokenRing,
+    mutex::TokenRingRegenerating,
     mutex::Lamport,
     mutex::RicartAgrawala,
     mutex::RicartAgrawalaClock,
+    mutex::RicartAgrawalaRobust,
     mutex::SuzukiKasami,
     mutex::Maekawa,
     mutex::Raymond,
@@ -104,4 +107,7 @@ catalog! {
     broadcast::SpanningTree: with_detector,
     superpeers::ByPrefix,
     superpeers::ByRepulsion,
+    election::Bully,
+    election::Ring,
+    election::AdHoc,
 }

@@ -1,7 +1,7 @@
 //! Superpeers: some nodes hold an office and serve the others, and whoever looks for one finds one.
 //!
-//! Another problem than an election: many are chosen, none is the first among them, and the choice is good if it is even.
-//! [`Spread`] says how good, by the four requirements of the lecture.
+//! Another problem than an election: many are chosen, none is the first among them, and the choice is good if it is
+//! even. [`Spread`] says how good, by the four requirements of the lecture.
 
 mod by_prefix;
 mod by_repulsion;
@@ -84,8 +84,9 @@ impl Family for Superpeers {
         }
     }
 
-    /// No two superpeers hold one office, so that there are never more of them than offices. Whoever was found is a superpeer,
-    /// or was one and gave it up. Two who look for one office find the same superpeer, unless one of those found gave it up.
+    /// No two superpeers hold one office, so that there are never more of them than offices. Whoever was found is a
+    /// superpeer, or was one and gave it up. Two who look for one office find the same superpeer, unless one of those
+    /// found gave it up.
     fn law(scene: &Scene<'_, Self>) -> Result<(), String> {
         let mut holders: BTreeMap<Office, NodeId> = BTreeMap::new();
         let mut finders: BTreeMap<Office, (NodeId, NodeId)> = BTreeMap::new();
@@ -118,15 +119,16 @@ pub struct Spread {
     pub ratio: f64,
     /// How far a normal node is from its superpeer, on average; in what, the algorithm says.
     pub access: f64,
-    /// The standard deviation of the number of normal nodes that a superpeer serves, over its mean: 0 if all serve the same number.
+    /// The standard deviation of the number of normal nodes that a superpeer serves, over its mean: 0 if all serve the
+    /// same number.
     pub unevenness: f64,
     /// The largest of these numbers over their mean.
     pub peak: f64,
 }
 
 impl Spread {
-    /// Of superpeers that serve so many normal nodes each, which are so far from them in total. Where nobody is a superpeer, or
-    /// everybody is, what cannot be divided is 0.
+    /// Of superpeers that serve so many normal nodes each, which are so far from them in total. Where nobody is a
+    /// superpeer, or everybody is, what cannot be divided is 0.
     fn of(served: &[u64], total: f64) -> Self {
         let (superpeers, normal) = (served.len() as u64, served.iter().sum::<u64>());
         let squares: u64 = served.iter().map(|count| count * count).sum();

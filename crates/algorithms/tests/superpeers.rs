@@ -36,7 +36,8 @@ fn setup(places: Vec<Place>) -> Setup {
     }
 }
 
-/// A system whose messages arrive in the order of their sending, and whose timers all fire when nothing else is left to do.
+/// A system whose messages arrive in the order of their sending, and whose timers all fire when nothing else is left to
+/// do.
 struct Play<A: Algorithm<Family = Superpeers>> {
     nodes: Vec<A>,
     flying: VecDeque<(NodeId, NodeId, A::Message)>,

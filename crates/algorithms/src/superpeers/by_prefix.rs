@@ -1,14 +1,16 @@
 //! Superpeers by the first bits of their identifiers, on a ring of keys [TS07], routed as in Chord [SMKKB01]. Steps:
 //! docs/algorithms/superpeers-by-prefix.md.
 //!
-//! Identifiers and keys have m bits, and a key belongs to the first node at or after it on the ring. The first k bits are
-//! reserved: the superpeer for key p is the node to which p AND 1…10…0 belongs. Nobody is elected, and nobody need be told.
+//! Identifiers and keys have m bits, and a key belongs to the first node at or after it on the ring. The first k bits
+//! are reserved: the superpeer for key p is the node to which p AND 1…10…0 belongs. Nobody is elected, and nobody need
+//! be told.
 //!
 //!   n1 → n4 → n2  Lookup(key, n1)      (each hop halves the way that is left)      n2 → n1  Found(key)
 //!
 //! Cost: about ½ log₂ n + 2 messages a lookup, the answer included. Assumes: no loss, no crash; FIFO not needed.
-//! Departures: identifiers are not drawn but mixed from the number of the node by a bijection, the output of SplitMix64 [SLF14]
-//! cut down to m bits, so that no two are equal. The ring stands before the system starts: nobody joins or leaves.
+//! Departures: identifiers are not drawn but mixed from the number of the node by a bijection, the output of SplitMix64
+//! [SLF14] cut down to m bits, so that no two are equal. The ring stands before the system starts: nobody joins or
+//! leaves.
 
 use alloc::{format, vec::Vec};
 
@@ -131,8 +133,9 @@ impl Protocol for ByPrefix {
 }
 
 impl ByPrefix {
-    /// How well the superpeers are chosen, if each normal node turns to the one for its own identifier. Access is in hops.
-    /// The nodes stand in the order of their numbers; those that cannot reach their superpeer for a missing node do not count.
+    /// How well the superpeers are chosen, if each normal node turns to the one for its own identifier. Access is in
+    /// hops. The nodes stand in the order of their numbers; those that cannot reach their superpeer for a missing node
+    /// do not count.
     #[must_use]
     pub fn spread(nodes: &[&Self]) -> Spread {
         let place = |node: NodeId| nodes.binary_search_by_key(&node, |other| other.me).ok();
@@ -171,7 +174,8 @@ impl ByPrefix {
         }
     }
 
-    /// SMKKB01:2 The farthest finger that is not beyond the target. If there is none, the target belongs to our successor.
+    /// SMKKB01:2 The farthest finger that is not beyond the target. If there is none, the target belongs to our
+    /// successor.
     fn next_hop(&self, target: Key) -> NodeId {
         let way = self.ring.ahead(self.id, target);
         let short_of = self.fingers.partition_point(|(finger, _)| self.ring.ahead(self.id, *finger) <= way);
@@ -218,8 +222,8 @@ impl Ring {
         to.wrapping_sub(from) & self.all()
     }
 
-    /// SLF14:1 The output of SplitMix64 with seed 0 at this position, if m is 64; with fewer bits the same steps, the shifts
-    /// shorter in proportion. Each step can be undone, so different nodes have different identifiers.
+    /// SLF14:1 The output of SplitMix64 with seed 0 at this position, if m is 64; with fewer bits the same steps, the
+    /// shifts shorter in proportion. Each step can be undone, so different nodes have different identifiers.
     fn identifier(self, node: NodeId) -> Key {
         let mixed = |x: Key, of_64: u32| x ^ (x >> (of_64 * self.bits).div_ceil(Key::BITS));
         let times = |x: Key, odd: Key| x.wrapping_mul(odd) & self.all();
@@ -229,7 +233,8 @@ impl Ring {
         mixed(x, 31)
     }
 
-    /// SMKKB01:3 Of the nodes, in the order of the ring, those that are responsible for the keys 2⁰, 2¹, … after an identifier.
+    /// SMKKB01:3 Of the nodes, in the order of the ring, those that are responsible for the keys 2⁰, 2¹, … after an
+    /// identifier.
     fn fingers(self, members: &[(Key, NodeId)], id: Key) -> Vec<(Key, NodeId)> {
         let mut fingers: Vec<(Key, NodeId)> = Vec::new();
         for distance in (0..self.bits).map(|bit| 1 << bit) {
@@ -247,7 +252,8 @@ impl Ring {
     }
 }
 
-/// Whoever says that it is the superpeer for a key is the first node at or after its reserved bits, and knows itself to be a superpeer.
+/// Whoever says that it is the superpeer for a key is the first node at or after its reserved bits, and knows itself to
+/// be a superpeer.
 fn invariant(world: &World<'_, ByPrefix>) -> Result<(), &'static str> {
     for (from, _, message) in world.in_flight {
         let Message::Found { key } = message else { continue };

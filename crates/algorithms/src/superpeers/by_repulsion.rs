@@ -1,16 +1,17 @@
 //! Superpeers by tokens that repel each other in the plane [TS07]. Steps: docs/algorithms/superpeers-by-repulsion.md.
 //!
-//! There are N tokens, and whoever holds one is a superpeer. Nodes gossip about where the tokens are; a holder on which their
-//! forces together are too large passes its token to a node in that direction, until the tokens are spread evenly.
+//! There are N tokens, and whoever holds one is a superpeer. Nodes gossip about where the tokens are; a holder on which
+//! their forces together are too large passes its token to a node in that direction, until the tokens are spread
+//! evenly.
 //!
 //!   n1 → n2  Gossip(sightings)     n2 → n1  Echo(newer sightings)             (once a period, each with another)
 //!   n1 → n4  Offer                 n4 → n1  Accept, or Refuse: it has one     n1 → n4  Token(number, moves)
 //!   n5 → n1  Ask                   n1 → n5  Here(number), or Gone(sightings)
 //!
-//! Cost: 2 messages a lookup and 2 for each place that the token has left since it was last heard of; 3 a move; 2n a period for
-//! gossip. Assumes: no loss, no crash; FIFO not needed; a timer may fire at any time.
-//! Departures: the lecture says nothing of what a force is, who gossips with whom, when tokens come to rest, or how a token is
-//! passed on so that no node has two. All that is ours.
+//! Cost: 2 messages a lookup and 2 for each place that the token has left since it was last heard of; 3 a move; 2n a
+//! period for gossip. Assumes: no loss, no crash; FIFO not needed; a timer may fire at any time.
+//! Departures: the lecture says nothing of what a force is, who gossips with whom, when tokens come to rest, or how a
+//! token is passed on so that no node has two. All that is ours.
 
 use alloc::{collections::BTreeMap, format, vec::Vec};
 use core::{fmt, time::Duration};
@@ -215,7 +216,8 @@ impl Protocol for ByRepulsion {
 }
 
 impl ByRepulsion {
-    /// How well the superpeers are chosen, if each normal node turns to the nearest one. Access is in sides of the square.
+    /// How well the superpeers are chosen, if each normal node turns to the nearest one. Access is in sides of the
+    /// square.
     #[must_use]
     pub fn spread(nodes: &[&Self]) -> Spread {
         let places = |of: &[&Self]| of.iter().map(|node| node.place).collect::<Vec<Place>>();
@@ -346,8 +348,8 @@ impl ByRepulsion {
     }
 }
 
-/// Each token is held by one node or under way to one, and nobody knows of a later place than that. Whoever has offered a token
-/// will have an answer, and whoever has accepted one will have it.
+/// Each token is held by one node or under way to one, and nobody knows of a later place than that. Whoever has offered
+/// a token will have an answer, and whoever has accepted one will have it.
 fn invariant(world: &World<'_, ByRepulsion>) -> Result<(), &'static str> {
     let mut places: BTreeMap<Office, (u32, NodeId)> = BTreeMap::new();
     let held = world.nodes.iter().filter_map(|node| Some((node.token()?, node.seen[&node.token()?].moves, node.me)));

@@ -31,8 +31,9 @@ pub(super) struct Field {
 impl Field {
     /// To whom a token goes that has moved so often; to nobody if it rests.
     ///
-    /// TS07:5 To the free node that is nearest to where the force would take it, if that is nearer than here and the potential is
-    /// smaller there: with a node on either side of the best place, a token would go to and fro between them.
+    /// TS07:5 To the free node that is nearest to where the force would take it, if that is nearer than here and the
+    /// potential is smaller there: with a node on either side of the best place, a token would go to and fro between
+    /// them.
     pub(super) fn way_out(
         self,
         (here, token): Body,
@@ -52,8 +53,8 @@ impl Field {
         better.min().map(|(_, node, _)| node)
     }
 
-    /// How near two tokens must be to repel each other: half as much again as the side of a square cell, if each of the N tokens has
-    /// one to itself. So they push until the square is full, and those far away do not matter.
+    /// How near two tokens must be to repel each other: half as much again as the side of a square cell, if each of the
+    /// N tokens has one to itself. So they push until the square is full, and those far away do not matter.
     fn range(self) -> i64 {
         (SIDE * SIDE * 9 / 4 / self.tokens as i64).isqrt()
     }
@@ -63,8 +64,8 @@ impl Field {
         (self.range() - distance).max(0)
     }
 
-    /// TS07:3 What acts on a token: from each other one, and from its own image in each wall, by how much they are nearer to each
-    /// other than the range. Together at most the range.
+    /// TS07:3 What acts on a token: from each other one, and from its own image in each wall, by how much they are
+    /// nearer to each other than the range. Together at most the range.
     fn force(self, body: Body, others: &[Body]) -> Vector {
         let mut force =
             body.0.map(|along| images(along).map(|image| self.short_by(image))).map(|[low, high]| low - high);
@@ -78,15 +79,17 @@ impl Field {
         if long > most { force.map(|along| along * most / (long + 1)) } else { force }
     }
 
-    /// Four times the potential of that force. When one token alone moves, the sum over all tokens changes by as much as its own.
+    /// Four times the potential of that force. When one token alone moves, the sum over all tokens changes by as much
+    /// as its own.
     fn potential(self, body: Body, others: &[Body]) -> i64 {
         let walls = body.0.iter().flat_map(|along| images(*along)).map(|image| self.short_by(image).pow(2));
         let tokens = others.iter().map(|other| 2 * self.short_by(length(apart(body, *other))).pow(2));
         walls.chain(tokens).sum()
     }
 
-    /// TS07:4 A token that has moved so often only moves if the force is larger than this: at first a sixteenth of the range, in the
-    /// end all of it, and no force is larger. So every token rests after 6√n moves at the latest, whatever the others do.
+    /// TS07:4 A token that has moved so often only moves if the force is larger than this: at first a sixteenth of the
+    /// range, in the end all of it, and no force is larger. So every token rests after 6√n moves at the latest,
+    /// whatever the others do.
     fn threshold(self, moves: u32) -> i64 {
         let width = self.nodes.isqrt().max(1) as i64;
         self.range() * (2 * width + 5 * i64::from(moves)) / (32 * width)
@@ -143,7 +146,8 @@ pub(super) fn spread(superpeers: &[Place], normal: &[Place]) -> Spread {
     Spread::of(&served, total)
 }
 
-/// How far, on average, a point of the square is from the middle of its cell, if the square is cut into so many square cells.
+/// How far, on average, a point of the square is from the middle of its cell, if the square is cut into so many square
+/// cells.
 pub(super) fn access_in_grid(cells: usize) -> f64 {
     const OF_A_CELL: f64 = 0.382_597_858;
     OF_A_CELL / root(cells.max(1) as u64)

@@ -1,10 +1,14 @@
 //! k-exclusion: the weights of those inside add up to at most k, and whoever asks gets in.
 
 mod ledger;
+mod raymond_k;
+mod robust_k;
 
 use alloc::{format, string::String, vec, vec::Vec};
 
 pub use ledger::LedgerSemaphore;
+pub use raymond_k::RaymondK;
+pub use robust_k::{RobustK, RobustKDirect, RobustKTree};
 
 use crate::{Entered, Family, Heard, Scene, Setup};
 

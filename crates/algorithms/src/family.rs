@@ -3,7 +3,7 @@
 use alloc::{format, string::String, vec::Vec};
 use core::{fmt::Debug, hash::Hash};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Context, NodeId, OutputOf, Protocol, Setup};
 
@@ -156,7 +156,7 @@ impl<'a, F: Family> Scene<'a, F> {
 
 /// Where a client stands. Each change asserts that the one before it was right: asking twice or leaving without having
 /// entered is a fault of the driver, entering without having asked one of ours.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Phase {
     /// Wants nothing.
     #[default]

@@ -11,8 +11,11 @@ mod naimi_trehel;
 mod nxr;
 mod raymond;
 mod ricart_agrawala;
+mod ricart_agrawala_robust;
 mod suzuki_kasami;
 mod token_ring;
+mod token_ring_regenerating;
+mod voting;
 
 use alloc::{format, string::String, vec, vec::Vec};
 
@@ -27,8 +30,11 @@ pub use naimi_trehel::NaimiTrehel;
 pub use nxr::Nxr;
 pub use raymond::{Raymond, RaymondPiggyback};
 pub use ricart_agrawala::{RicartAgrawala, RicartAgrawalaClock};
+pub use ricart_agrawala_robust::RicartAgrawalaRobust;
 pub use suzuki_kasami::SuzukiKasami;
 pub use token_ring::TokenRing;
+pub use token_ring_regenerating::TokenRingRegenerating;
+pub use voting::{Voting, majority_of};
 
 use crate::{Entered, Family, Heard, Scene, Setup};
 

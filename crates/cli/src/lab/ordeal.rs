@@ -4,17 +4,14 @@ use std::{fmt::Write, process::ExitCode};
 
 use anyhow::{Result, ensure};
 use serde_json::json;
-use vez_algorithms::{
-    Algorithm,
-    catalog::{self, Job},
-};
+use vez_algorithms::catalog;
 use vez_lab::{
-    ordeal::{self, CannotSummarise, NotSurvived, Ordeals, Summary},
-    sim,
+    named::{self, Detector, Record},
+    ordeal::{CannotSummarise, NotSurvived, Ordeals, Summary},
     trace::Tail,
 };
 
-use super::with;
+use super::{find, system::DetectorName};
 use crate::output::{print, progress, thousands};
 
 /// Simulate an algorithm under random faults, many times.
@@ -39,6 +36,9 @@ pub(crate) struct Args {
     /// The number of the first.
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     first: u64,
+    /// Who tells of crashes, for algorithms that must be told.
+    #[arg(long, default_value = "hi-adsd", value_name = "WHO")]
+    detector: DetectorName,
     /// Where all randomness comes from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -54,11 +54,25 @@ impl Args {
         let names = if self.algorithms.is_empty() { tolerant() } else { self.algorithms.clone() };
         let mut results = Vec::new();
         for name in &names {
-            let ordeals = Ordeals { numbers: self.first..end, seed: self.seed };
-            results.push((name.as_str(), with(name, Endure { ordeals })??));
+            results.push((name.as_str(), self.endure(find(name)?.name, end)?));
         }
         print(&if self.json { as_json(&results)? } else { describe(&results) })?;
         Ok(ExitCode::from(u8::from(results.iter().any(|(_, result)| result.is_err()))))
+    }
+
+    fn endure(&self, name: &'static str, end: u64) -> Result<Result<Summary, NotSurvived>> {
+        let ordeals = Ordeals { numbers: self.first..end, seed: self.seed };
+        let bar = progress(end - self.first, name);
+        let result = named::ordeal(name, self.detector.into(), &ordeals, &|| bar.inc(1));
+        bar.finish_and_clear();
+        match result.expect("it is in the catalog") {
+            Ok(summary) => Ok(Ok(summary)),
+            Err(CannotSummarise::Config(error)) => Err(error.into()),
+            Err(CannotSummarise::NotSurvived(failed)) => {
+                explain(name, self.detector.into(), self.seed, &failed);
+                Ok(Err(*failed))
+            }
+        }
     }
 }
 
@@ -71,45 +85,18 @@ fn tolerant() -> Vec<String> {
     catalog::ALL.iter().filter(survives).map(|entry| entry.name.to_owned()).collect()
 }
 
-struct Endure {
-    ordeals: Ordeals,
-}
-
-impl Job for Endure {
-    type Done = Result<Result<Summary, NotSurvived>>;
-
-    fn with<A: Algorithm>(self) -> Self::Done {
-        let bar = progress(self.ordeals.numbers.end - self.ordeals.numbers.start, A::NAME);
-        let result = ordeal::run::<A>(&self.ordeals, &|| bar.inc(1));
-        bar.finish_and_clear();
-        match result {
-            Ok(summary) => Ok(Ok(summary)),
-            Err(CannotSummarise::Config(error)) => Err(error.into()),
-            Err(CannotSummarise::NotSurvived(failed)) => {
-                explain::<A>(&self.ordeals, &failed);
-                Ok(Err(*failed))
-            }
-        }
-    }
-}
-
 /// Says what went wrong and shows the last events.
-fn explain<A: Algorithm>(ordeals: &Ordeals, failed: &NotSurvived) {
+fn explain(name: &str, detector: Detector, seed: u64, failed: &NotSurvived) {
     let config = &failed.config;
     let mut tail = Tail { from: failed.failure.time - 20.0 * config.delay, lines: std::collections::VecDeque::new() };
     // It fails as before: that is what it is run for.
-    let _ = sim::watch::<A>(config, failed.number, &mut tail);
+    let _ = named::watch(name, detector, config, failed.number, Record::Tail(&mut tail));
     eprintln!("{} nodes, k = {}, {}; what goes wrong:", config.system.nodes, config.system.k, config.system.topology);
     config.faults.all().iter().for_each(|(time, fault)| eprintln!("{time:>14.6}  {fault:?}"));
     eprintln!("the last events:");
     tail.lines.iter().for_each(|line| eprintln!("{line}"));
-    eprintln!("vez: {}: {failed}", A::NAME);
-    eprintln!(
-        "vez: to repeat it: vez lab ordeal {} --first {} --ordeals 1 --seed {}",
-        A::NAME,
-        failed.number,
-        ordeals.seed
-    );
+    eprintln!("vez: {name}: {failed}");
+    eprintln!("vez: to repeat it: vez lab ordeal {name} --first {} --ordeals 1 --seed {seed}", failed.number);
 }
 
 type Outcome<'a> = (&'a str, Result<Summary, NotSurvived>);

@@ -25,13 +25,24 @@ pub trait Watch<P: Protocol> {
     /// Something happened.
     fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>);
     /// Whether anybody watches at all.
-    const WATCHES: bool = true;
+    fn watches(&self) -> bool {
+        true
+    }
 }
 
 /// Nobody.
 impl<P: Protocol> Watch<P> for () {
     fn see(&mut self, _: f64, _: NodeId, _: Event<'_, P>) {}
-    const WATCHES: bool = false;
+    fn watches(&self) -> bool {
+        false
+    }
+}
+
+/// Somebody, whoever it is.
+impl<P: Protocol> Watch<P> for &mut dyn Watch<P> {
+    fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>) {
+        (**self).see(time, node, event);
+    }
 }
 
 /// Something that happens at a node.
@@ -236,13 +247,13 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
         let mut effects = std::mem::take(&mut self.effects);
         let choices = &mut self.choices[node.index()];
         let mut choose = |n: usize| choices.below(n);
-        let seen = W::WATCHES.then(|| input.clone());
+        let seen = self.watch.watches().then(|| input.clone());
         step(node, &mut self.nodes[node.index()], input, &mut effects, &mut choose);
         if let Some(input) = seen {
             self.watch.see(self.now, node, Event::Input(&input, &self.nodes[node.index()]));
         }
         for effect in effects.drain(..) {
-            if W::WATCHES {
+            if self.watch.watches() {
                 self.watch.see(self.now, node, Event::Effect(&effect));
             }
             match effect {

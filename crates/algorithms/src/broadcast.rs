@@ -1,8 +1,15 @@
 //! Broadcast: what one node says reaches all that are alive, each once, unless the one who says it crashes.
 
+mod direct;
+mod spanning_tree;
+
 use alloc::{collections::BTreeMap, format, string::String, vec, vec::Vec};
 
-use crate::{Family, Heard, NodeId, Phase, Scene, Setup};
+pub use direct::Direct;
+use serde::{Serialize, de::DeserializeOwned};
+pub use spanning_tree::SpanningTree;
+
+use crate::{Family, Heard, NodeId, Phase, Protocol, Scene, Setup, SetupError};
 
 /// What a client asks of its node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -41,8 +48,41 @@ pub struct Deliveries {
 pub struct Broadcast<T = ()>(core::marker::PhantomData<T>);
 
 /// What can be broadcast.
-pub trait Payload: Copy + Eq + core::hash::Hash + core::fmt::Debug + Default + Send + Sync + 'static {}
-impl<T: Copy + Eq + core::hash::Hash + core::fmt::Debug + Default + Send + Sync + 'static> Payload for T {}
+pub trait Payload:
+    Copy + Ord + core::hash::Hash + core::fmt::Debug + Default + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+}
+impl<T> Payload for T where
+    T: Copy
+        + Ord
+        + core::hash::Hash
+        + core::fmt::Debug
+        + Default
+        + Serialize
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// A broadcast as a layer below another algorithm, which says what is spread.
+pub trait Layer<T: Payload>: Protocol<Family = Broadcast<T>> {
+    /// The layer of each node.
+    ///
+    /// # Errors
+    /// If it cannot run on such a system.
+    fn layers(setup: &Setup) -> Result<Vec<Self>, SetupError>;
+
+    /// Rewrites nodes and messages in flight into an equivalent state: the numbers of broadcasts become the smallest with
+    /// which the same will happen, and what is still to be spread becomes what the algorithm above says. It is part of that
+    /// one's [`Protocol::CANONICAL`].
+    fn rewrite<'a>(
+        nodes: impl Iterator<Item = &'a mut Self>,
+        messages: impl Iterator<Item = &'a mut Self::Message>,
+        payload: impl FnMut(&mut T),
+    );
+}
 
 impl<T: Payload> Family for Broadcast<T> {
     const NAME: &'static str = "broadcast";

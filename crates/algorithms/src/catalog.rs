@@ -1,6 +1,6 @@
 //! The one list of all algorithms.
 
-use crate::{Algorithm, Family, Model, election, mutex};
+use crate::{Algorithm, Family, Model, broadcast, detector, election, group, mutex, semaphore, superpeers};
 
 /// What there is to know of an algorithm without running it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -9,6 +9,9 @@ pub struct Entry {
     pub name: &'static str,
     /// The problem that it solves.
     pub family: &'static str,
+    /// The law of that, in a few words.
+    #[serde(skip)]
+    pub law: &'static str,
     /// What its proof takes for granted.
     pub assumptions: Model,
     /// Messages an entry, as a formula.
@@ -19,8 +22,21 @@ pub struct Entry {
 
 impl Entry {
     const fn of<A: Algorithm>() -> Self {
-        Self { name: A::NAME, family: A::Family::NAME, assumptions: A::MODEL, cost: A::COST, paper: A::PAPER }
+        Self {
+            name: A::NAME,
+            family: A::Family::NAME,
+            law: A::Family::LAW,
+            assumptions: A::MODEL,
+            cost: A::COST,
+            paper: A::PAPER,
+        }
     }
+}
+
+/// The algorithm of that name, if there is one.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Entry> {
+    ALL.iter().find(|entry| entry.name == name)
 }
 
 /// Something to be done with whichever algorithm was named: whatever its family.
@@ -30,17 +46,32 @@ pub trait Job {
 
     /// Does it.
     fn with<A: Algorithm>(self) -> Self::Done;
+
+    /// Does it with an algorithm that needs a failure detector: [`crate::Monitored`] has one. A job that makes no
+    /// difference leaves it to the driver to tell of crashes.
+    fn with_detector<A: Algorithm>(self) -> Self::Done
+    where
+        Self: Sized,
+    {
+        self.with::<A>()
+    }
 }
 
 macro_rules! catalog {
-    ($($algorithm:ty),+ $(,)?) => {
+    (@visit $job:ident, $algorithm:ty) => {
+        $job.with::<$algorithm>()
+    };
+    (@visit $job:ident, $algorithm:ty, $how:ident) => {
+        $job.$how::<$algorithm>()
+    };
+    ($($algorithm:ty $(: $how:ident)?),+ $(,)?) => {
         /// Every algorithm, in the order in which people meet them.
         pub const ALL: &[Entry] = &[$(Entry::of::<$algorithm>()),+];
 
         /// Does the job with the algorithm of that name, if there is one.
         pub fn visit<J: Job>(name: &str, job: J) -> Option<J::Done> {
             $(if name == <$algorithm>::NAME {
-                return Some(job.with::<$algorithm>());
+                return Some(catalog!(@visit job, $algorithm $(, $how)?));
             })+
             None
         }
@@ -50,6 +81,7 @@ macro_rules! catalog {
 catalog! {
     mutex::Central,
     mutex::CentralDenying,
+    mutex::CentralFailover,
     mutex::TokenRing,
     mutex::TokenRingRegenerating,
     mutex::Lamport,
@@ -64,5 +96,18 @@ catalog! {
     mutex::Nxr,
     mutex::Fila,
     mutex::FilaForest,
+    mutex::Voting,
+    semaphore::RaymondK,
+    semaphore::RobustKDirect: with_detector,
+    semaphore::RobustKTree: with_detector,
+    semaphore::LedgerSemaphore,
+    group::GroupQuorum,
+    group::LedgerGroup,
+    detector::HiAdsd,
+    broadcast::SpanningTree: with_detector,
+    superpeers::ByPrefix,
+    superpeers::ByRepulsion,
+    election::Bully,
+    election::Ring,
     election::AdHoc,
 }

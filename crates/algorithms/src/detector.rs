@@ -1,6 +1,10 @@
 //! Failure detection: nodes find out by themselves which others have crashed.
 
+mod hi_adsd;
+
 use alloc::{format, string::String, vec::Vec};
+
+pub use hi_adsd::{HiAdsd, Message as HiAdsdMessage, Timer as HiAdsdTimer};
 
 use crate::{Family, Heard, Never, NodeId, NodeSet, Phase, Scene, Setup};
 

@@ -1,10 +1,14 @@
 //! Election: whoever calls for one learns of a leader, and in the end all agree on it.
 
 mod ad_hoc;
+mod bully;
+mod ring;
 
 use alloc::{format, string::String, vec, vec::Vec};
 
 pub use ad_hoc::AdHoc;
+pub use bully::Bully;
+pub use ring::Ring;
 
 use crate::{Family, Heard, NodeId, Phase, Scene, Setup};
 

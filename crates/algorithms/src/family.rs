@@ -3,7 +3,7 @@
 use alloc::{format, string::String, vec::Vec};
 use core::{fmt::Debug, hash::Hash};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Context, NodeId, OutputOf, Protocol, Setup};
 
@@ -132,7 +132,7 @@ pub struct Scene<'a, F: Family> {
     pub client: &'a dyn Fn(NodeId) -> &'a Client<F>,
     /// Whether a node is alive.
     pub alive: &'a dyn Fn(NodeId) -> bool,
-    /// Whether messages get from one node to another.
+    /// Whether messages get from one node to another, if need be by way of others that are alive.
     pub connected: &'a dyn Fn(NodeId, NodeId) -> bool,
 }
 
@@ -156,7 +156,7 @@ impl<'a, F: Family> Scene<'a, F> {
 
 /// Where a client stands. Each change asserts that the one before it was right: asking twice or leaving without having
 /// entered is a fault of the driver, entering without having asked one of ours.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Phase {
     /// Wants nothing.
     #[default]

@@ -1,9 +1,6 @@
 //! Which nodes are in each other's reach.
 
-use crate::{
-    NodeId, NodeSet, Setup,
-    tree::{columns, hypercube_dimensions},
-};
+use crate::{NodeId, NodeSet, Setup, hypercube::dimension, tree::columns};
 
 /// The edges between the nodes of a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +30,7 @@ impl Setup {
                 father.into_iter().chain(children).collect()
             }
             Graph::Hypercube => {
-                let corners = (0..hypercube_dimensions(n)).map(|bit| at ^ (1 << bit));
+                let corners = (0..dimension(n)).map(|bit| at ^ (1 << bit));
                 corners.filter(|corner| *corner < n).map(NodeId::from_index).collect()
             }
             Graph::Grid => {

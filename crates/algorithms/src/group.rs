@@ -1,6 +1,12 @@
 //! Group exclusion: all who are inside have asked for the same session, and whoever asks gets in.
 
+mod group_quorum;
+mod ledger_group;
+
 use alloc::{format, string::String, vec::Vec};
+
+pub use group_quorum::GroupQuorum;
+pub use ledger_group::LedgerGroup;
 
 use serde::{Deserialize, Serialize};
 

@@ -19,18 +19,23 @@ pub mod election;
 mod family;
 pub mod graph;
 pub mod group;
+pub mod hypercube;
+pub mod ledger;
+mod monitored;
 pub mod mutex;
 mod node;
 mod protocol;
 pub mod quorum;
 pub mod semaphore;
 mod setup;
+pub mod superpeers;
 pub mod tree;
 
 pub use family::{Client, Entered, Family, Heard, Phase, Scene};
+pub use monitored::Monitored;
 pub use node::{NodeId, NodeSet};
 pub use protocol::{
     Algorithm, Canonical, Clock, CommandOf, Context, Effect, EffectOf, Input, Invariant, Message, Model, Never, Order,
-    OutputOf, Protocol, Timing, World, step,
+    OutputOf, Protocol, Reach, Timing, World, step,
 };
 pub use setup::{Setup, SetupError};

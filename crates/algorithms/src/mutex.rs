@@ -2,6 +2,7 @@
 
 mod central;
 mod central_denying;
+mod central_failover;
 mod fila;
 mod fila_forest;
 mod lamport;
@@ -14,11 +15,13 @@ mod ricart_agrawala_robust;
 mod suzuki_kasami;
 mod token_ring;
 mod token_ring_regenerating;
+mod voting;
 
 use alloc::{format, string::String, vec, vec::Vec};
 
 pub use central::Central;
 pub use central_denying::CentralDenying;
+pub use central_failover::CentralFailover;
 pub use fila::Fila;
 pub use fila_forest::FilaForest;
 pub use lamport::Lamport;
@@ -31,6 +34,7 @@ pub use ricart_agrawala_robust::RicartAgrawalaRobust;
 pub use suzuki_kasami::SuzukiKasami;
 pub use token_ring::TokenRing;
 pub use token_ring_regenerating::TokenRingRegenerating;
+pub use voting::{Voting, majority_of};
 
 use crate::{Entered, Family, Heard, Scene, Setup};
 

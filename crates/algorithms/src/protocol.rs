@@ -106,6 +106,8 @@ pub trait Algorithm: Protocol {
 pub struct Model {
     /// The order in which the messages from one node to another must arrive.
     pub order: Order,
+    /// Whom a node can send to.
+    pub reach: Reach,
     /// Whether a timer that fires says anything about the messages that have not come.
     pub timing: Timing,
     /// Whether it must be told of crashes by a failure detector that is never wrong.
@@ -122,6 +124,7 @@ impl Model {
     /// No loss, no crash; messages may overtake each other.
     pub const RELIABLE: Self = Self {
         order: Order::Any,
+        reach: Reach::Everybody,
         timing: Timing::Any,
         detector: false,
         survives_loss: false,
@@ -130,6 +133,16 @@ impl Model {
     };
     /// No loss, no crash; messages from one node to another arrive in the order of their sending.
     pub const RELIABLE_FIFO: Self = Self { order: Order::Fifo, ..Self::RELIABLE };
+}
+
+/// Whom a node can send to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reach {
+    /// Every other node.
+    Everybody,
+    /// Its neighbours in the graph of the system; see [`Setup::neighbours`].
+    Neighbours,
 }
 
 /// What a timer says about messages.

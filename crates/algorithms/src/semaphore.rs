@@ -1,6 +1,14 @@
 //! k-exclusion: the weights of those inside add up to at most k, and whoever asks gets in.
 
+mod ledger;
+mod raymond_k;
+mod robust_k;
+
 use alloc::{format, string::String, vec, vec::Vec};
+
+pub use ledger::LedgerSemaphore;
+pub use raymond_k::RaymondK;
+pub use robust_k::{RobustK, RobustKDirect, RobustKTree};
 
 use crate::{Entered, Family, Heard, Scene, Setup};
 
@@ -67,7 +75,12 @@ impl Family for Semaphore {
         if inside <= scene.limit {
             return Ok(());
         }
-        let most = scene.living().map(|(_, client)| client.news as usize).max().unwrap_or(0).max(scene.limit);
+        let units = |client: &crate::Client<Self>| match client.asked {
+            // It may be done, and the client not told yet.
+            Some(Command::Resize(units)) => client.news.max(units) as usize,
+            Some(Command::Acquire(_) | Command::Release) | None => client.news as usize,
+        };
+        let most = scene.living().map(|(_, client)| units(client)).max().unwrap_or(0).max(scene.limit);
         if inside <= most {
             return Ok(());
         }

@@ -91,11 +91,6 @@ impl Tree {
     }
 }
 
-/// The dimensions of the smallest hypercube with at least n corners.
-pub(crate) fn hypercube_dimensions(n: usize) -> u32 {
-    n.next_power_of_two().ilog2()
-}
-
 /// The width of the square grid that n nodes fill row by row.
 pub(crate) fn columns(n: usize) -> usize {
     let root = n.isqrt();

@@ -220,10 +220,13 @@ fn pages() -> Vec<(String, String)> {
     texts("docs/algorithms").into_iter().filter_map(|(path, text)| Some((name(&path)?, text))).collect()
 }
 
-/// The sources of all algorithms.
+/// The sources of all algorithms: those of the families, and whatever else has its steps on a page.
 fn sources() -> Vec<(String, String)> {
     let families: BTreeSet<&str> = catalog::ALL.iter().map(|entry| entry.family).collect();
-    families.iter().flat_map(|family| rust_files(&format!("crates/algorithms/src/{family}"))).collect()
+    let of_family = |path: &str| families.iter().any(|family| path.contains(&format!("algorithms/src/{family}/")));
+    let mut sources = rust_files("crates/algorithms/src");
+    sources.retain(|(path, text)| of_family(path) || !pages_named(text).is_empty());
+    sources
 }
 
 fn rust_files(directory: &str) -> Vec<(String, String)> {

@@ -2,6 +2,8 @@
 
 mod check;
 mod list;
+mod ordeal;
+mod risk;
 mod run;
 mod system;
 mod trace;
@@ -10,7 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
 use clap::Subcommand;
-use vez_algorithms::catalog::{self, Job};
+use vez_algorithms::catalog;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -20,8 +22,12 @@ pub(crate) enum Command {
     Run(run::Args),
     /// Explore every interleaving of a small system.
     Check(check::Args),
+    /// Simulate an algorithm under random faults, many times.
+    Ordeal(ordeal::Args),
     /// Write a simulated run down as JSON Lines.
     Trace(trace::Args),
+    /// Compute how likely a vote lets two in when coordinators forget.
+    Risk(risk::Args),
 }
 
 impl Command {
@@ -30,14 +36,16 @@ impl Command {
             Self::List(args) => args.run(),
             Self::Run(args) => args.run(),
             Self::Check(args) => args.run(),
+            Self::Ordeal(args) => args.run(),
             Self::Trace(args) => args.run(),
+            Self::Risk(args) => args.run(),
         }
     }
 }
 
-/// Does a job with the algorithm of that name, or says which one may have been meant.
-fn with<J: Job>(name: &str, job: J) -> Result<J::Done> {
-    catalog::visit(name, job).ok_or_else(|| {
+/// The algorithm of that name, or which one may have been meant.
+fn find(name: &str) -> Result<&'static catalog::Entry> {
+    catalog::find(name).ok_or_else(|| {
         let likeness = |entry: &&catalog::Entry| (strsim::jaro_winkler(name, entry.name) * 1000.0) as u32;
         let nearest = catalog::ALL.iter().max_by_key(likeness).filter(|entry| likeness(entry) > 700);
         match nearest {

@@ -182,7 +182,7 @@ fn mistakes_are_named_and_mended() {
     refused(
         "lab run nxr --topology ring",
         "vez: invalid value 'ring' for '--topology <SHAPE>': unknown topology \"ring\"; there are binary, tree:K, line, \
-         star, random, hypercube and grid; see --help",
+         star, random, hypercube, grid and geometric; see --help",
     );
     refused("lab run nxr --rat 1", "vez: unexpected argument '--rat' found; a similar argument exists: '--rate'");
     refused("lab run", "vez: the following required arguments were not provided: <ALGORITHM>; see --help");

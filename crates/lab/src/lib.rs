@@ -2,15 +2,22 @@
 //!
 //! - [`sim`] runs a system in virtual time, with random delays, loads and faults, and measures it.
 //! - [`check`] explores every interleaving of a small system.
+//! - [`ordeal`] simulates an algorithm under random faults, many times.
 //! - [`stage`] plays a run step by step, for transcripts.
 //! - [`trace`] writes a run down.
+//! - [`named`] does all that for whoever has only the name of an algorithm.
+//! - [`risk`] computes how likely coordinators that forget let two in.
 //!
 //! Nothing here knows a wall clock, and nothing depends on the order of a hash map: the same seed gives the same run, byte
 //! for byte.
 
 pub mod check;
+pub mod named;
+pub mod ordeal;
 mod quiet;
 mod random;
+mod reach;
+pub mod risk;
 pub mod sim;
 pub mod stage;
 pub mod stats;

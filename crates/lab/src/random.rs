@@ -22,6 +22,8 @@ pub(crate) enum Purpose {
     Tree,
     /// Where nodes stand.
     Places,
+    /// What happens in an ordeal.
+    Ordeal,
 }
 
 /// A stream of random numbers. Its key is (seed, run, node, purpose), so no two streams have anything in common.

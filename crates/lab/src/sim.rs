@@ -87,7 +87,7 @@ pub enum ConfigError {
         fix: &'static str,
     },
     /// A script speaks of a node that is not there.
-    #[error("the {script} speaks of n{node}, but the last of {nodes} nodes is n{}", nodes - 1)]
+    #[error("the {script} speaks of n{node}, but the last of {nodes} nodes is n{}", nodes.saturating_sub(1))]
     NoSuchNode {
         /// Which script.
         script: &'static str,
@@ -138,6 +138,7 @@ impl Config {
         }
         if let Arrivals::Scripted(script) = &self.arrivals
             && script.asks().len() as u64 <= self.warmup
+            && (self.warmup > 0 || self.faults.all().is_empty())
         {
             let fix = "there must be requests in it, and more than --warmup leaves out";
             return number("script", format!("{} requests long", script.asks().len()), fix);

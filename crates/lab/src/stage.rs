@@ -10,6 +10,8 @@ use vez_algorithms::{
     SetupError, step,
 };
 
+use crate::reach::Links;
+
 /// A message on its way.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Packet<M> {
@@ -75,6 +77,7 @@ pub struct Stage<P: Protocol> {
     clients: Vec<Client<P::Family>>,
     wants: Vec<CommandOf<P>>,
     limit: usize,
+    links: Links,
     timers: Vec<BTreeSet<P::Timer>>,
     crashed: Vec<bool>,
     in_flight: Vec<Packet<P::Message>>,
@@ -94,6 +97,7 @@ impl<P: Algorithm> Stage<P> {
             clients: vec![Client::default(); n],
             wants: P::wants(setup),
             limit: setup.k,
+            links: Links::of::<P>(setup),
             timers: vec![BTreeSet::new(); n],
             crashed: vec![false; n],
             in_flight: Vec::new(),
@@ -141,7 +145,7 @@ impl<P: Algorithm> Stage<P> {
             inside: &self.inside(),
             client: &|node| &self.clients[node.index()],
             alive: &|node| !self.crashed[node.index()],
-            connected: &|_, _| true,
+            connected: &|one, other| self.links.connected(one, other, |node| !self.crashed[node.index()]),
         })
     }
 

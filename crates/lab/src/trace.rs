@@ -51,7 +51,9 @@ impl<'w, W: Write> Trace<'w, W> {
         let header = json!({
             "time": 0.0, "node": Value::Null, "kind": "system", "format": "vez-trace-1",
             "algorithm": P::NAME, "nodes": system.nodes, "topology": system.topology,
-            "quorum": system.quorum.to_string(), "network": config.order, "delay": config.delay,
+            "quorum": system.quorum.to_string(), "k": system.k, "groups": system.groups, "replicas": system.replicas,
+            "majority": system.majority, "bits": system.bits, "prefix": system.prefix,
+            "patience": system.patience.as_secs_f64(), "period": system.period.as_secs_f64(), "network": config.order, "delay": config.delay,
             "delay_law": config.delay_law.to_string(), "hold": config.hold, "seed": config.seed, "run": run,
         });
         writeln!(to, "{header}")?;

@@ -3,17 +3,14 @@
 
 mod systems;
 
-use std::{error::Error, fs, panic::AssertUnwindSafe, path::Path};
+use std::{error::Error, fs, panic::AssertUnwindSafe, path::Path, time::Duration};
 
 use rayon::prelude::*;
 use systems::{check_on, config, setup};
-use vez_algorithms::{
-    Algorithm, Order,
-    catalog::{self, Job},
-    mutex,
-};
+use vez_algorithms::{Order, catalog, mutex};
 use vez_lab::{
     check::{Bound, Breach, Config, Report, Verdict, Workload},
+    named,
     system::{Quorum, System, Topology},
 };
 
@@ -25,13 +22,10 @@ fn checks() -> std::path::PathBuf {
 fn every_check_comes_out_as_written() {
     let failures: Vec<String> = catalog::ALL
         .par_iter()
-        .filter_map(|entry| {
-            let check = || catalog::visit(entry.name, Play).expect("it is in the catalog");
-            match std::panic::catch_unwind(AssertUnwindSafe(check)) {
-                Ok(Ok(())) => None,
-                Ok(Err(error)) => Some(format!("{}: {error}", entry.name)),
-                Err(_) => Some(format!("{}: differs; see above", entry.name)),
-            }
+        .filter_map(|entry| match std::panic::catch_unwind(AssertUnwindSafe(|| play(entry))) {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(format!("{}: {error}", entry.name)),
+            Err(_) => Some(format!("{}: differs; see above", entry.name)),
         })
         .collect();
     assert_eq!(failures, Vec::<String>::new());
@@ -45,16 +39,11 @@ fn every_file_belongs_to_an_algorithm() {
     }
 }
 
-struct Play;
-
-impl Job for Play {
-    type Done = Result<(), String>;
-
-    fn with<A: Algorithm>(self) -> Result<(), String> {
-        let mut explorer = Explorer::<A> { holds: Vec::new(), algorithm: std::marker::PhantomData };
-        goldenscript::run(&mut explorer, checks().join(A::NAME)).map_err(|error| error.to_string())?;
-        explorer.shows_what_the_model_claims()
-    }
+/// Runs the explorations of an algorithm.
+fn play(entry: &'static catalog::Entry) -> Result<(), String> {
+    let mut explorer = Explorer { entry, holds: Vec::new() };
+    goldenscript::run(&mut explorer, checks().join(entry.name)).map_err(|error| error.to_string())?;
+    explorer.shows_what_the_model_claims()
 }
 
 /// What may stand in a file.
@@ -113,16 +102,16 @@ impl std::str::FromStr for Network {
     }
 }
 
-struct Explorer<A: Algorithm> {
+struct Explorer {
+    entry: &'static catalog::Entry,
     /// The explorations in which all laws held.
     holds: Vec<Config>,
-    algorithm: std::marker::PhantomData<A>,
 }
 
-impl<A: Algorithm> Explorer<A> {
+impl Explorer {
     /// A claim of the catalog stands on a check that holds.
     fn shows_what_the_model_claims(&self) -> Result<(), String> {
-        let model = A::MODEL;
+        let model = self.entry.assumptions;
         for (claimed, shown, what) in [
             (true, self.holds.iter().any(|config| config.order == model.order), "holds on the weakest network"),
             (model.survives_crashes, self.holds.iter().any(|config| config.crashes > 0), "survives crashes"),
@@ -137,7 +126,7 @@ impl<A: Algorithm> Explorer<A> {
     }
 }
 
-impl<A: Algorithm> goldenscript::Runner for Explorer<A> {
+impl goldenscript::Runner for Explorer {
     type Command = Command;
 
     fn run(&mut self, command: &Command, _context: &goldenscript::Context) -> Result<String, Box<dyn Error>> {
@@ -151,10 +140,12 @@ impl<A: Algorithm> goldenscript::Runner for Explorer<A> {
             false_suspicions: false_suspicions.unwrap_or(0),
             ..config(
                 requests.map_or(Workload::Unbounded, Workload::Requests),
-                network.as_ref().map_or(A::MODEL.order, |network| network.0),
+                network.as_ref().map_or(self.entry.assumptions.order, |network| network.0),
             )
         };
-        let report = check_on::<A>(&system(*nodes, command).setup(1, 0)?, &config);
+        let setup = system(*nodes, command).setup(1, 0)?;
+        let report = named::check(self.entry.name, &setup, &config, || Duration::ZERO, &mut |_| {});
+        let report = report.expect("it is in the catalog")?;
         let told = tell(&report);
         if matches!(report.verdict, Verdict::Holds(_)) {
             self.holds.push(config);
@@ -240,8 +231,7 @@ fn fingerprints_and_whole_states_count_the_same() {
 #[test]
 fn too_many_states_are_an_error() {
     let config = Config { max_states: 1000, ..config(Workload::Requests(2), Order::Any) };
-    let result =
-        vez_lab::check::check::<mutex::RicartAgrawala>(&setup(3), &config, || std::time::Duration::ZERO, &mut |_| {});
+    let result = vez_lab::check::check::<mutex::RicartAgrawala>(&setup(3), &config, || Duration::ZERO, &mut |_| {});
     let error = result.expect_err("there are more than a thousand").to_string();
     assert_eq!(error, "there are more than 1000 states; take fewer nodes or requests, or raise --max-states");
 }

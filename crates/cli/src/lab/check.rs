@@ -4,13 +4,14 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::json;
-use vez_algorithms::{Algorithm, Family, Order, catalog::Job};
+use vez_algorithms::{Order, catalog::Entry};
 use vez_lab::{
-    check::{Bound, Config, Report, Verdict, Workload, check},
+    check::{Bound, Config, Report, Verdict, Workload},
+    named,
     sim::DelayLaw,
 };
 
-use super::{system::SystemArgs, with};
+use super::{find, system::SystemArgs};
 use crate::output::{print, progress, stopwatch, thousands};
 
 /// Explore every interleaving of a small system.
@@ -66,39 +67,30 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        with(&self.algorithm.clone(), Explore(self))?
-    }
-}
-
-struct Explore(Args);
-
-impl Job for Explore {
-    type Done = Result<ExitCode>;
-
-    fn with<A: Algorithm>(self) -> Result<ExitCode> {
-        let Self(args) = self;
-        anyhow::ensure!(args.requests > 0, "requests is 0; clients that never ask show nothing, try --requests 1");
-        let setup = args.system.system(args.nodes, 1.0, DelayLaw::Constant)?.setup(1, 0)?;
+        let entry = find(&self.algorithm)?;
+        anyhow::ensure!(self.requests > 0, "requests is 0; clients that never ask show nothing, try --requests 1");
+        let setup = self.system.system(self.nodes, 1.0, DelayLaw::Constant)?.setup(1, 0)?;
         let config = Config {
-            workload: if args.unbounded { Workload::Unbounded } else { Workload::Requests(args.requests) },
-            order: args.system.order(A::MODEL.order),
-            askers: args.system.askers,
-            mixed: args.mixed,
-            crashes: args.crashes,
-            restarts: args.restarts,
-            losses: args.losses,
-            false_suspicions: args.false_suspicions,
-            exact: args.exact,
-            max_states: args.max_states,
+            workload: if self.unbounded { Workload::Unbounded } else { Workload::Requests(self.requests) },
+            order: self.system.order(entry.assumptions.order),
+            askers: self.system.askers,
+            mixed: self.mixed,
+            crashes: self.crashes,
+            restarts: self.restarts,
+            losses: self.losses,
+            false_suspicions: self.false_suspicions,
+            exact: self.exact,
+            max_states: self.max_states,
         };
         let spinner = progress(0, "states");
-        let report = check::<A>(&setup, &config, stopwatch, &mut |states| spinner.set_position(states as u64));
+        let told = &mut |states: usize| spinner.set_position(states as u64);
+        let report = named::check(entry.name, &setup, &config, stopwatch, told);
         spinner.finish_and_clear();
-        let report = report?;
-        print(&if args.json {
-            format!("{:#}\n", as_json(A::NAME, args.nodes, &config, &report))
+        let report = report.expect("it is in the catalog")?;
+        print(&if self.json {
+            format!("{:#}\n", as_json(entry.name, self.nodes, &config, &report))
         } else {
-            describe::<A>(args.nodes, &config, &report)
+            describe(entry, self.nodes, &config, &report)
         })?;
         Ok(match report.verdict {
             Verdict::Holds(_) => ExitCode::SUCCESS,
@@ -134,8 +126,8 @@ fn as_json(algorithm: &str, nodes: usize, config: &Config, report: &Report) -> s
     object
 }
 
-fn describe<A: Algorithm>(nodes: usize, config: &Config, report: &Report) -> String {
-    let algorithm = A::NAME;
+fn describe(entry: &Entry, nodes: usize, config: &Config, report: &Report) -> String {
+    let Entry { name: algorithm, law, .. } = entry;
     let requests = match config.workload {
         Workload::Requests(1) => "1 request each".to_owned(),
         Workload::Requests(requests) => format!("{requests} requests each"),
@@ -167,7 +159,7 @@ fn describe<A: Algorithm>(nodes: usize, config: &Config, report: &Report) -> Str
     );
     match &report.verdict {
         Verdict::Holds(worst) => {
-            text += &format!("holds: {}, the algorithm's own lemmas, no deadlock, no starvation\n", A::Family::LAW);
+            text += &format!("holds: {law}, the algorithm's own lemmas, no deadlock, no starvation\n");
             let messages = match worst.messages_per_entry {
                 Bound::AtMost(messages) => format!("{messages:.4} messages an entry"),
                 Bound::Unbounded => "any number of messages an entry".to_owned(),

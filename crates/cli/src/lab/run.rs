@@ -4,13 +4,13 @@ use std::{fmt::Write, process::ExitCode};
 
 use anyhow::Result;
 use serde_json::json;
-use vez_algorithms::{Algorithm, catalog::Job};
 use vez_lab::{
-    sim::{self, CannotReport, Config, Failure, Report},
+    named::{self, Detector, Record},
+    sim::{CannotReport, Config, Failure, Report},
     trace::Tail,
 };
 
-use super::{system::LoadArgs, with};
+use super::{find, system::LoadArgs};
 use crate::output::{print, progress, stopwatch, thousands};
 
 /// Simulate an algorithm and measure messages and waiting times.
@@ -52,45 +52,36 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        with(&self.algorithm.clone(), Simulate(self))?
+        let entry = find(&self.algorithm)?;
+        let warmup = self.warmup.unwrap_or(if self.load.is_scripted() { 0 } else { 1000 });
+        let config = self.load.config(entry.assumptions.order, self.entries, warmup, self.runs())?;
+        let config = Config { keep_going: self.keep_going, ..config };
+        let runs = config.runs.end - config.runs.start;
+        let bar = progress((config.entries + config.warmup).saturating_mul(runs), "entries");
+        let detector = self.load.detector.into();
+        let result = named::run(entry.name, detector, &config, stopwatch, &|entries| bar.set_position(entries));
+        bar.finish_and_clear();
+        match result.expect("it is in the catalog") {
+            Ok(report) => {
+                print(&match (self.json, self.csv) {
+                    (true, _) => format!("{}\n", serde_json::to_string_pretty(&report)?),
+                    (_, true) => csv(&report)?,
+                    (false, false) => describe(&report, &self.load.describe(entry.family)),
+                })?;
+                Ok(ExitCode::from(u8::from(report.violations > 0)))
+            }
+            Err(CannotReport::Config(error)) => Err(error.into()),
+            Err(CannotReport::Failure(failure)) => {
+                explain(entry.name, detector, &config, &failure, self.json)?;
+                Ok(ExitCode::from(1))
+            }
+        }
     }
 
     fn runs(&self) -> std::ops::Range<u64> {
         match self.run {
             Some(run) => run..run + 1,
             None => 0..self.runs,
-        }
-    }
-}
-
-struct Simulate(Args);
-
-impl Job for Simulate {
-    type Done = Result<ExitCode>;
-
-    fn with<A: Algorithm>(self) -> Result<ExitCode> {
-        let Self(args) = self;
-        let warmup = args.warmup.unwrap_or(if args.load.is_scripted() { 0 } else { 1000 });
-        let config = args.load.config(A::MODEL.order, args.entries, warmup, args.runs())?;
-        let config = Config { keep_going: args.keep_going, ..config };
-        let runs = config.runs.end - config.runs.start;
-        let bar = progress((config.entries + config.warmup).saturating_mul(runs), "entries");
-        let result = sim::run::<A>(&config, stopwatch, &|entries| bar.set_position(entries));
-        bar.finish_and_clear();
-        match result {
-            Ok(report) => {
-                print(&match (args.json, args.csv) {
-                    (true, _) => format!("{}\n", serde_json::to_string_pretty(&report)?),
-                    (_, true) => csv(&report)?,
-                    (false, false) => describe(&report, &args.load.describe()),
-                })?;
-                Ok(ExitCode::from(u8::from(report.violations > 0)))
-            }
-            Err(CannotReport::Config(error)) => Err(error.into()),
-            Err(CannotReport::Failure(failure)) => {
-                explain::<A>(&config, &failure, args.json)?;
-                Ok(ExitCode::from(1))
-            }
         }
     }
 }
@@ -168,18 +159,18 @@ fn flatten(name: &str, value: &serde_json::Value, names: &mut Vec<String>, value
 }
 
 /// Says what went wrong in a run, shows its last events, and names the command that repeats it.
-fn explain<A: Algorithm>(config: &Config, failure: &Failure, json: bool) -> Result<()> {
+fn explain(name: &str, detector: Detector, config: &Config, failure: &Failure, json: bool) -> Result<()> {
     let replay = replay_command(failure.run, std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
     if json {
         let object = json!({
-            "algorithm": A::NAME, "nodes": config.system.nodes, "violations": u8::from(failure.law_broken),
+            "algorithm": name, "nodes": config.system.nodes, "violations": u8::from(failure.law_broken),
             "failure": failure.to_string(), "run": failure.run, "replay": replay,
         });
         return print(&format!("{object:#}\n"));
     }
     let mut tail = Tail { from: failure.time - 20.0 * config.delay, lines: std::collections::VecDeque::new() };
     // It fails as before: that is what it is run for.
-    let _ = sim::watch::<A>(config, failure.run, &mut tail);
+    let _ = named::watch(name, detector, config, failure.run, Record::Tail(&mut tail));
     eprintln!("the last events of the run:");
     tail.lines.iter().for_each(|line| eprintln!("{line}"));
     eprintln!("vez: {failure}\nvez: to repeat it: {replay}");

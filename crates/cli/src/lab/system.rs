@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use vez_algorithms::Order;
 use vez_lab::{
+    named::Detector,
     sim::{Arrivals, Config, DelayLaw, Hot},
     system::{Quorum, System, Topology},
 };
@@ -49,6 +50,24 @@ pub(crate) struct SystemArgs {
     /// How long a node pauses between two rounds of what it does again and again; by default ten times that.
     #[arg(long, value_name = "TIME")]
     period: Option<f64>,
+}
+
+/// Who tells an algorithm of crashes, if it must be told.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DetectorName {
+    /// The algorithm of that name, which runs beside it on every node; its messages count.
+    HiAdsd,
+    /// The simulator, which knows: each node after a time of its own between one patience and two.
+    Oracle,
+}
+
+impl From<DetectorName> for Detector {
+    fn from(name: DetectorName) -> Self {
+        match name {
+            DetectorName::HiAdsd => Self::HiAdsd,
+            DetectorName::Oracle => Self::Oracle,
+        }
+    }
 }
 
 /// The order of messages from one node to another.
@@ -138,6 +157,9 @@ pub(crate) struct LoadArgs {
     /// 0 loss 0.1, 0 duplicate 0.1, 0 resets 0.5 n3 n4.
     #[arg(long, value_name = "FILE")]
     faults: Option<PathBuf>,
+    /// Who tells of crashes, for algorithms that must be told.
+    #[arg(long, default_value = "hi-adsd", value_name = "WHO")]
+    pub(crate) detector: DetectorName,
     /// Where all randomness comes from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -195,8 +217,9 @@ impl LoadArgs {
     }
 
     /// The load in words.
-    pub(crate) fn describe(&self) -> String {
+    pub(crate) fn describe(&self, family: &str) -> String {
         match (&self.script, self.arrivals) {
+            _ if family == "detector" => "which nobody asks".to_owned(),
             (Some(path), _) => format!("as {} says", path.display()),
             (None, ArrivalKind::Closed) => format!("each asks {} times a unit of time while it thinks", self.rate),
             (None, ArrivalKind::Queued) => format!("{} clients a unit of time come to each", self.rate),

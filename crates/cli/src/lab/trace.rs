@@ -8,13 +8,12 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use vez_algorithms::{Algorithm, catalog::Job};
 use vez_lab::{
-    sim::{self, CannotReport},
-    trace::Trace,
+    named::{self, Record},
+    sim::CannotReport,
 };
 
-use super::{system::LoadArgs, with};
+use super::{find, system::LoadArgs};
 
 /// Write a simulated run down as JSON Lines.
 #[derive(clap::Args)]
@@ -43,29 +42,20 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        with(&self.algorithm.clone(), WriteDown(self))?
-    }
-}
-
-struct WriteDown(Args);
-
-impl Job for WriteDown {
-    type Done = Result<ExitCode>;
-
-    fn with<A: Algorithm>(self) -> Result<ExitCode> {
-        let Self(args) = self;
-        let config = args.load.config(A::MODEL.order, args.entries, 0, args.run..args.run + 1)?;
+        let entry = find(&self.algorithm)?;
+        let config = self.load.config(entry.assumptions.order, self.entries, 0, self.run..self.run + 1)?;
+        let detector = self.load.detector.into();
         // What cannot be set up must not cost an existing file its contents.
-        A::system(&config.system.setup(config.seed, args.run)?)?;
-        let mut out: Box<dyn Write> = match &args.out {
+        named::validate(entry.name, &config, self.run).expect("it is in the catalog")?;
+        let mut out: Box<dyn Write> = match &self.out {
             Some(path) => Box::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?),
             None => Box::new(io::stdout().lock()),
         };
         let mut out = BufWriter::new(&mut out);
-        let mut trace = Trace::new::<A>(&mut out, &config, args.run)?;
-        let result = sim::watch::<A>(&config, args.run, &mut trace);
-        let written = trace.finish().and_then(|()| out.flush());
-        written.with_context(|| match &args.out {
+        let mut written = Ok(());
+        let record = Record::Trace(&mut out, &mut written);
+        let result = named::watch(entry.name, detector, &config, self.run, record).expect("it is in the catalog");
+        written.and_then(|()| out.flush()).with_context(|| match &self.out {
             Some(path) => format!("cannot write {}", path.display()),
             None => "cannot write to standard output".to_owned(),
         })?;

@@ -10,7 +10,7 @@ use vez_algorithms::{
 };
 
 use super::{Breach, Config, Workload};
-use crate::{quiet, stage::Packet};
+use crate::{quiet, reach::Links, stage::Packet};
 
 /// All that concerns one node: what it knows, where its client stands, and what has befallen it.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -97,6 +97,7 @@ pub(super) struct Rules<P: Protocol> {
     restarts: bool,
     /// How each node starts.
     fresh: Vec<P>,
+    pub(super) links: Links,
 }
 
 /// All local states, messages and timers that were seen, by number, and what comes of every action in every local state.
@@ -118,7 +119,7 @@ pub(super) struct Book<P: Protocol> {
 
 impl<P: Algorithm> Book<P> {
     /// An empty book about these nodes.
-    pub(super) fn new(nodes: &[P], wants: Vec<CommandOf<P>>, askers: usize, config: &Config) -> Self {
+    pub(super) fn new(nodes: &[P], links: Links, wants: Vec<CommandOf<P>>, askers: usize, config: &Config) -> Self {
         let rules = Rules {
             wants,
             askers,
@@ -126,6 +127,7 @@ impl<P: Algorithm> Book<P> {
             mixed: config.mixed,
             restarts: config.restarts > 0,
             fresh: nodes.to_vec(),
+            links,
         };
         Self {
             nodes: nodes.len(),
@@ -320,6 +322,9 @@ impl<P: Algorithm> Book<P> {
         let mut served = false;
         for effect in &effects {
             match effect {
+                Effect::Send(to, _) if !self.rules.links.link(local.me, *to) => {
+                    breach = breach.or(Some(Breach::Client(local.me, "sends to a node out of its reach")));
+                }
                 Effect::Send(to, message) => {
                     sends.push(self.packet(Packet { from: local.me, to: *to, message: message.clone() }));
                 }

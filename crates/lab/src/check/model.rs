@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     quiet,
+    reach::Links,
     stage::{Packet, Step, describe},
 };
 
@@ -57,7 +58,7 @@ impl<P: Algorithm> Model<P> {
             limit: setup.k,
             config: config.clone(),
             canonical: config.workload == Workload::Unbounded || askers == 0,
-            book: Book::new(&nodes, wants, askers, config),
+            book: Book::new(&nodes, Links::of::<P>(setup), wants, askers, config),
             first: Vec::new(),
         };
         Ok(model.start().map(|()| model))
@@ -285,7 +286,10 @@ impl<P: Algorithm> Model<P> {
             inside: &self.in_phase(state, Phase::Inside),
             client: &|node| self.client(state, node),
             alive: &|node| !self.book.facts(state[node.index()]).crashed,
-            connected: &|_, _| true,
+            connected: &|one, other| {
+                let alive = |node: NodeId| !self.book.facts(state[node.index()]).crashed;
+                self.book.rules.links.connected(one, other, alive)
+            },
         })
     }
 

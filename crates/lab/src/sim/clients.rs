@@ -68,6 +68,12 @@ impl Script {
         Self { asks }
     }
 
+    /// These requests, each with its time.
+    #[must_use]
+    pub fn of(asks: Vec<(f64, NodeId)>) -> Self {
+        Self { asks }
+    }
+
     pub(super) fn last_node(&self) -> Option<usize> {
         self.asks.iter().map(|(_, node)| node.index()).max()
     }

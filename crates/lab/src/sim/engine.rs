@@ -5,7 +5,7 @@ mod visits;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use vez_algorithms::{Algorithm, CommandOf, Effect, EffectOf, Input, Message, NodeId, Phase, Protocol, step};
+use vez_algorithms::{Algorithm, CommandOf, Effect, EffectOf, Input, Message, NodeId, Protocol, step};
 
 use super::{
     Config, ConfigError, Failure, Fault,
@@ -15,20 +15,34 @@ use super::{
     metrics::{Measured, Metrics},
     network::Network,
 };
-use crate::random::{Purpose, Stream};
+use crate::{
+    random::{Purpose, Stream},
+    reach::Links,
+};
 
 /// Somebody who watches a run.
 pub trait Watch<P: Protocol> {
     /// Something happened.
     fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>);
     /// Whether anybody watches at all.
-    const WATCHES: bool = true;
+    fn watches(&self) -> bool {
+        true
+    }
 }
 
 /// Nobody.
 impl<P: Protocol> Watch<P> for () {
     fn see(&mut self, _: f64, _: NodeId, _: Event<'_, P>) {}
-    const WATCHES: bool = false;
+    fn watches(&self) -> bool {
+        false
+    }
+}
+
+/// Somebody, whoever it is.
+impl<P: Protocol> Watch<P> for &mut dyn Watch<P> {
+    fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>) {
+        (**self).see(time, node, event);
+    }
 }
 
 /// Something that happens at a node.
@@ -79,6 +93,7 @@ pub(super) struct Engine<'a, P: Algorithm, W: Watch<P>> {
     askers: usize,
     wants: Vec<CommandOf<P>>,
     inside: Vec<NodeId>,
+    links: Links,
     /// When each node crashed last.
     crashed_at: Vec<f64>,
     timers: Vec<BTreeMap<P::Timer, u64>>,
@@ -106,6 +121,11 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
         let wants = P::wants(&setup);
         let clients = if wants.is_empty() { 0 } else { P::clients(&setup) };
         let askers = config.askers.unwrap_or(clients).min(clients);
+        if let Arrivals::Scripted(script) = &config.arrivals
+            && let Some(node) = script.last_node().filter(|node| *node >= askers)
+        {
+            return Err(ConfigError::NoSuchNode { script: "script", node, nodes: askers });
+        }
         let stream = |node, purpose| Stream::new(config.seed, run, node, purpose);
         Ok(Self {
             config,
@@ -117,6 +137,7 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
             askers,
             wants,
             inside: Vec::new(),
+            links: Links::of::<P>(&setup),
             crashed_at: vec![0.0; n],
             timers: vec![BTreeMap::new(); n],
             choices: NodeId::all(n).map(|node| stream(node, Purpose::Choices)).collect(),
@@ -164,7 +185,8 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
                 reported = self.metrics.entries();
             }
             let pairs = (self.nodes.len() as u64).pow(2);
-            self.fruitless += u64::from(self.metrics.somebody_waits() && self.inside.is_empty());
+            let owes = self.metrics.somebody_waits() || (scripted && self.script_left == 0);
+            self.fruitless += u64::from(owes && self.inside.is_empty());
             if self.fruitless > FRUITLESS + 10 * pairs {
                 return Err(self.stuck());
             }
@@ -176,10 +198,14 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
         Ok(())
     }
 
-    /// A token that circulates for ever has no last event: a script is over when all that it asks for is done.
+    /// A token that circulates for ever has no last event: a script is over when nothing more is asked for, nothing more
+    /// goes wrong, and nothing is owed to anybody who lives.
     fn script_is_over(&self) -> bool {
+        let last_fault = self.config.faults.all().last().map_or(0.0, |(time, _)| *time);
         let idle = self.script_left == 0 && self.inside.is_empty() && !self.metrics.somebody_waits();
-        idle && self.clients.iter().all(|client| client.backlog.is_empty())
+        idle && self.now >= last_fault
+            && self.clients.iter().all(|client| client.backlog.is_empty())
+            && self.owed().is_empty()
     }
 
     fn take(&mut self, due: Due<P>) -> Result<(), Stopped> {
@@ -221,16 +247,19 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
         let mut effects = std::mem::take(&mut self.effects);
         let choices = &mut self.choices[node.index()];
         let mut choose = |n: usize| choices.below(n);
-        let seen = W::WATCHES.then(|| input.clone());
+        let seen = self.watch.watches().then(|| input.clone());
         step(node, &mut self.nodes[node.index()], input, &mut effects, &mut choose);
         if let Some(input) = seen {
             self.watch.see(self.now, node, Event::Input(&input, &self.nodes[node.index()]));
         }
         for effect in effects.drain(..) {
-            if W::WATCHES {
+            if self.watch.watches() {
                 self.watch.see(self.now, node, Event::Effect(&effect));
             }
             match effect {
+                Effect::Send(to, _) if !self.links.link(node, to) => {
+                    return Err(Stopped::law_broken(format!("{node} sends to {to}, which is out of its reach")));
+                }
                 Effect::Send(to, message) => self.send(node, to, message),
                 Effect::SetTimer(timer, after) => {
                     let share = self.choices[node.index()].uniform();
@@ -270,10 +299,7 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
     }
 
     fn stuck(&self) -> Stopped {
-        let waiting: Vec<String> = NodeId::all(self.nodes.len())
-            .filter(|node| self.clients[node.index()].seen.phase == Phase::Waiting)
-            .map(|node| node.to_string())
-            .collect();
+        let waiting: Vec<String> = self.owed().iter().map(NodeId::to_string).collect();
         let (shown, rest) = waiting.split_at(waiting.len().min(5));
         let (shown, more) =
             (shown.join(", "), if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) });

@@ -71,13 +71,28 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
     }
 
     fn law(&self) -> Result<(), String> {
-        P::Family::law(&Scene {
+        self.with_scene(P::Family::law)
+    }
+
+    /// The living nodes to whose clients something is still owed.
+    pub(super) fn owed(&self) -> Vec<NodeId> {
+        self.with_scene(|scene| {
+            let living = NodeId::all(self.nodes.len()).filter(|node| (scene.alive)(*node));
+            living.filter(|node| P::Family::waits(scene, *node)).collect()
+        })
+    }
+
+    fn with_scene<T>(&self, look: impl FnOnce(&Scene<'_, P::Family>) -> T) -> T {
+        look(&Scene {
             nodes: self.nodes.len(),
             limit: self.config.system.k,
             inside: &self.inside,
             client: &|node| &self.clients[node.index()].seen,
             alive: &|node| !self.troubles.crashed[node.index()],
-            connected: &|one, other| !self.troubles.cut(one, other),
+            connected: &|one, other| {
+                let alive = |node: NodeId| !self.troubles.crashed[node.index()];
+                !self.troubles.cut(one, other) && self.links.connected(one, other, alive)
+            },
         })
     }
 

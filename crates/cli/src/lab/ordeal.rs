@@ -1,0 +1,141 @@
+//! `vez lab ordeal`
+
+use std::{fmt::Write, process::ExitCode};
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+use vez_algorithms::catalog;
+use vez_lab::{
+    named::{self, Detector, Record},
+    ordeal::{CannotSummarise, NotSurvived, Ordeals, Summary},
+    trace::Tail,
+};
+
+use super::{find, system::DetectorName};
+use crate::output::{print, progress, thousands};
+
+/// Simulate an algorithm under random faults, many times.
+#[derive(clap::Args)]
+#[command(
+    after_help = "In each ordeal a few nodes ask at random times while what the algorithm claims to survive goes wrong: crashes, returns, \
+lost messages. The law must hold throughout, and in the end everybody who lives must have been served.
+
+Examples:
+  vez lab ordeal robust-k
+  vez lab ordeal                                (every algorithm that survives anything)
+  vez lab ordeal bully --first 17 --ordeals 1   (one of them again)
+
+Exit code: 0 survived, 1 not survived, 2 could not run."
+)]
+pub(crate) struct Args {
+    /// Which algorithms; by default all that survive anything.
+    algorithms: Vec<String>,
+    /// How many ordeals for each.
+    #[arg(long, default_value_t = 1000, value_name = "NUMBER")]
+    ordeals: u64,
+    /// The number of the first.
+    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+    first: u64,
+    /// Who tells of crashes, for algorithms that must be told.
+    #[arg(long, default_value = "hi-adsd", value_name = "WHO")]
+    detector: DetectorName,
+    /// Where all randomness comes from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print an array of objects.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        ensure!(self.ordeals > 0, "ordeals is 0; there must be at least one, such as --ordeals 100");
+        let end = self.first.saturating_add(self.ordeals);
+        let names = if self.algorithms.is_empty() { tolerant() } else { self.algorithms.clone() };
+        let mut results = Vec::new();
+        for name in &names {
+            results.push((name.as_str(), self.endure(find(name)?.name, end)?));
+        }
+        print(&if self.json { as_json(&results)? } else { describe(&results) })?;
+        Ok(ExitCode::from(u8::from(results.iter().any(|(_, result)| result.is_err()))))
+    }
+
+    fn endure(&self, name: &'static str, end: u64) -> Result<Result<Summary, NotSurvived>> {
+        let ordeals = Ordeals { numbers: self.first..end, seed: self.seed };
+        let bar = progress(end - self.first, name);
+        let result = named::ordeal(name, self.detector.into(), &ordeals, &|| bar.inc(1));
+        bar.finish_and_clear();
+        match result.expect("it is in the catalog") {
+            Ok(summary) => Ok(Ok(summary)),
+            Err(CannotSummarise::Config(error)) => Err(error.into()),
+            Err(CannotSummarise::NotSurvived(failed)) => {
+                explain(name, self.detector.into(), self.seed, &failed);
+                Ok(Err(*failed))
+            }
+        }
+    }
+}
+
+/// Every algorithm that survives anything.
+fn tolerant() -> Vec<String> {
+    let survives = |entry: &&catalog::Entry| {
+        let model = entry.assumptions;
+        model.survives_crashes || model.survives_restarts || model.survives_loss
+    };
+    catalog::ALL.iter().filter(survives).map(|entry| entry.name.to_owned()).collect()
+}
+
+/// Says what went wrong and shows the last events.
+fn explain(name: &str, detector: Detector, seed: u64, failed: &NotSurvived) {
+    let config = &failed.config;
+    let mut tail = Tail { from: failed.failure.time - 20.0 * config.delay, lines: std::collections::VecDeque::new() };
+    // It fails as before: that is what it is run for.
+    let _ = named::watch(name, detector, config, failed.number, Record::Tail(&mut tail));
+    eprintln!("{} nodes, k = {}, {}; what goes wrong:", config.system.nodes, config.system.k, config.system.topology);
+    config.faults.all().iter().for_each(|(time, fault)| eprintln!("{time:>14.6}  {fault:?}"));
+    eprintln!("the last events:");
+    tail.lines.iter().for_each(|line| eprintln!("{line}"));
+    eprintln!("vez: {name}: {failed}");
+    eprintln!("vez: to repeat it: vez lab ordeal {name} --first {} --ordeals 1 --seed {seed}", failed.number);
+}
+
+type Outcome<'a> = (&'a str, Result<Summary, NotSurvived>);
+
+fn as_json(results: &[Outcome<'_>]) -> Result<String> {
+    let objects: Vec<_> = results
+        .iter()
+        .map(|(name, result)| match result {
+            Ok(summary) => json!({
+                "algorithm": name, "survived": true, "ordeals": summary.ordeals, "entries": summary.entries,
+                "messages": summary.messages, "crashes": summary.crashes, "restarts": summary.restarts,
+            }),
+            Err(failed) => json!({
+                "algorithm": name, "survived": false, "ordeal": failed.number, "failure": failed.failure.to_string(),
+            }),
+        })
+        .collect();
+    Ok(format!("{}\n", serde_json::to_string_pretty(&objects)?))
+}
+
+fn describe(results: &[Outcome<'_>]) -> String {
+    let width = results.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max(9);
+    let mut text = format!(
+        "{:width$} {:>9} {:>9} {:>9} {:>9} {:>12}\n",
+        "ALGORITHM", "ORDEALS", "ENTRIES", "CRASHES", "RETURNS", "MESSAGES"
+    );
+    for (name, result) in results {
+        let _ = match result {
+            Ok(summary) => writeln!(
+                text,
+                "{name:width$} {:>9} {:>9} {:>9} {:>9} {:>12}  survived",
+                thousands(summary.ordeals),
+                thousands(summary.entries),
+                thousands(summary.crashes),
+                thousands(summary.restarts),
+                thousands(summary.messages)
+            ),
+            Err(failed) => writeln!(text, "{name:width$} not survived: {failed}"),
+        };
+    }
+    text
+}

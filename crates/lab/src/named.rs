@@ -1,0 +1,192 @@
+//! The laboratory for whoever has the name of an algorithm, not its type.
+//!
+//! Every function does for the algorithm of that name what the generic one of the same module does, and returns nothing
+//! if there is no such algorithm. The code for all algorithms is compiled once, here, and not again in every crate that
+//! has a use for it.
+
+use std::{io::Write, time::Duration};
+
+use vez_algorithms::{
+    Algorithm, Monitored, Setup, SetupError,
+    catalog::{self, Job},
+};
+
+use crate::{
+    check::{self, CannotCheck},
+    ordeal::{self, CannotSummarise, Ordeals, Summary},
+    sim::{self, CannotReport, Watch},
+    trace::{Tail, Trace},
+};
+
+/// Who tells an algorithm of crashes, if it must be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Detector {
+    /// The algorithm of that name, which runs beside it on every node; its messages count.
+    HiAdsd,
+    /// The simulator, which knows.
+    Oracle,
+}
+
+/// See [`check::check`].
+pub fn check(
+    name: &str,
+    setup: &Setup,
+    config: &check::Config,
+    stopwatch: fn() -> Duration,
+    progress: &mut dyn FnMut(usize),
+) -> Option<Result<check::Report, CannotCheck>> {
+    catalog::visit(name, Check { setup, config, stopwatch, progress })
+}
+
+struct Check<'a> {
+    setup: &'a Setup,
+    config: &'a check::Config,
+    stopwatch: fn() -> Duration,
+    progress: &'a mut dyn FnMut(usize),
+}
+
+impl Job for Check<'_> {
+    type Done = Result<check::Report, CannotCheck>;
+
+    fn with<A: Algorithm>(self) -> Self::Done {
+        check::check::<A>(self.setup, self.config, self.stopwatch, self.progress)
+    }
+}
+
+/// See [`sim::run`].
+pub fn run(
+    name: &str,
+    detector: Detector,
+    config: &sim::Config,
+    stopwatch: fn() -> Duration,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Option<Result<sim::Report, CannotReport>> {
+    catalog::visit(name, Run { detector, config, stopwatch, progress })
+}
+
+struct Run<'a> {
+    detector: Detector,
+    config: &'a sim::Config,
+    stopwatch: fn() -> Duration,
+    progress: &'a (dyn Fn(u64) + Sync),
+}
+
+impl Job for Run<'_> {
+    type Done = Result<sim::Report, CannotReport>;
+
+    fn with<A: Algorithm>(self) -> Self::Done {
+        sim::run::<A>(self.config, self.stopwatch, self.progress)
+    }
+
+    fn with_detector<A: Algorithm>(self) -> Self::Done {
+        match self.detector {
+            Detector::HiAdsd => self.with::<Monitored<A>>(),
+            Detector::Oracle => self.with::<A>(),
+        }
+    }
+}
+
+/// What becomes of a run that is watched.
+pub enum Record<'a> {
+    /// A trace is written. Whether it could be is told apart from how the run went.
+    Trace(&'a mut dyn Write, &'a mut std::io::Result<()>),
+    /// Its last events are kept.
+    Tail(&'a mut Tail),
+}
+
+/// See [`sim::watch`].
+pub fn watch<'a>(
+    name: &str,
+    detector: Detector,
+    config: &'a sim::Config,
+    run: u64,
+    record: Record<'a>,
+) -> Option<Result<(), CannotReport>> {
+    catalog::visit(name, WatchRun { detector, config, run, record })
+}
+
+struct WatchRun<'a> {
+    detector: Detector,
+    config: &'a sim::Config,
+    run: u64,
+    record: Record<'a>,
+}
+
+impl Job for WatchRun<'_> {
+    type Done = Result<(), CannotReport>;
+
+    fn with<A: Algorithm>(self) -> Self::Done {
+        let watch = |watch: &mut dyn Watch<A>| sim::watch::<A>(self.config, self.run, watch);
+        match self.record {
+            Record::Tail(mut tail) => watch(&mut tail),
+            Record::Trace(mut to, written) => {
+                let mut trace = match Trace::new::<A>(&mut to, self.config, self.run) {
+                    Ok(trace) => trace,
+                    Err(error) => {
+                        *written = Err(error);
+                        return Ok(());
+                    }
+                };
+                let result = watch(&mut &mut trace);
+                *written = trace.finish();
+                result
+            }
+        }
+    }
+
+    fn with_detector<A: Algorithm>(self) -> Self::Done {
+        match self.detector {
+            Detector::HiAdsd => self.with::<Monitored<A>>(),
+            Detector::Oracle => self.with::<A>(),
+        }
+    }
+}
+
+/// See [`ordeal::run`].
+pub fn ordeal(
+    name: &str,
+    detector: Detector,
+    ordeals: &Ordeals,
+    progress: &(dyn Fn() + Sync),
+) -> Option<Result<Summary, CannotSummarise>> {
+    catalog::visit(name, Endure { detector, ordeals, progress })
+}
+
+struct Endure<'a> {
+    detector: Detector,
+    ordeals: &'a Ordeals,
+    progress: &'a (dyn Fn() + Sync),
+}
+
+impl Job for Endure<'_> {
+    type Done = Result<Summary, CannotSummarise>;
+
+    fn with<A: Algorithm>(self) -> Self::Done {
+        ordeal::run::<A>(self.ordeals, self.progress)
+    }
+
+    fn with_detector<A: Algorithm>(self) -> Self::Done {
+        match self.detector {
+            Detector::HiAdsd => self.with::<Monitored<A>>(),
+            Detector::Oracle => self.with::<A>(),
+        }
+    }
+}
+
+/// Whether the system of a run can be set up.
+pub fn validate(name: &str, config: &sim::Config, run: u64) -> Option<Result<(), SetupError>> {
+    catalog::visit(name, Validate { config, run })
+}
+
+struct Validate<'a> {
+    config: &'a sim::Config,
+    run: u64,
+}
+
+impl Job for Validate<'_> {
+    type Done = Result<(), SetupError>;
+
+    fn with<A: Algorithm>(self) -> Self::Done {
+        A::system(&self.config.system.setup(self.config.seed, self.run)?).map(|_| ())
+    }
+}

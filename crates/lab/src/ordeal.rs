@@ -1,0 +1,149 @@
+//! An algorithm under random faults, many times: does it keep its law, and is everybody who lives served in the end?
+//!
+//! Each ordeal has a number, and everything in it is drawn from the seed and that number: how many nodes there are, when
+//! their clients ask, and what goes wrong. Only what the algorithm claims to survive goes wrong.
+
+use std::{ops::Range, time::Duration};
+
+use rayon::prelude::*;
+use vez_algorithms::{Algorithm, Model, NodeId};
+
+use crate::{
+    random::{Purpose, Stream},
+    sim::{self, Arrivals, CannotReport, Config, DelayLaw, Failure, Fault, Faults, Script},
+    system::{System, Topology},
+};
+
+/// What is put to the test.
+#[derive(Clone, Debug)]
+pub struct Ordeals {
+    /// By number.
+    pub numbers: Range<u64>,
+    /// Where all randomness comes from.
+    pub seed: u64,
+}
+
+/// How an algorithm fared.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Summary {
+    /// How many ordeals there were.
+    pub ordeals: u64,
+    /// How often somebody entered, or had what it asked for done.
+    pub entries: u64,
+    /// How many messages it took.
+    pub messages: u64,
+    /// How many nodes crashed.
+    pub crashes: u64,
+    /// How many came back.
+    pub restarts: u64,
+}
+
+/// An ordeal that was not survived.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("ordeal {number}: {failure}")]
+pub struct NotSurvived {
+    /// Which one.
+    pub number: u64,
+    /// What happened.
+    pub failure: Failure,
+    /// What was simulated.
+    pub config: Box<Config>,
+}
+
+/// Why there is no summary.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CannotSummarise {
+    /// There can be no such system.
+    #[error(transparent)]
+    Config(#[from] sim::ConfigError),
+    /// An ordeal was not survived: the first one, by number.
+    #[error(transparent)]
+    NotSurvived(Box<NotSurvived>),
+}
+
+/// Puts an algorithm to the test. `progress` is told of every ordeal that is over.
+///
+/// # Errors
+/// The first ordeal, by number, that was not survived.
+pub fn run<A: Algorithm>(ordeals: &Ordeals, progress: &(dyn Fn() + Sync)) -> Result<Summary, CannotSummarise> {
+    let one = |number: u64| {
+        let config = draw::<A>(ordeals.seed, number);
+        let result = sim::run::<A>(&config, || Duration::ZERO, &|_| {});
+        progress();
+        match result {
+            Ok(report) => Ok((config, report)),
+            Err(CannotReport::Config(error)) => Err(CannotSummarise::Config(error)),
+            Err(CannotReport::Failure(failure)) => {
+                let config = Box::new(config);
+                Err(CannotSummarise::NotSurvived(Box::new(NotSurvived { number, failure, config })))
+            }
+        }
+    };
+    let all: Vec<_> = ordeals.numbers.clone().into_par_iter().map(one).collect();
+    let mut summary = Summary::default();
+    for result in all {
+        let (config, report) = result?;
+        let count = |is: fn(&Fault) -> bool| config.faults.all().iter().filter(|(_, fault)| is(fault)).count() as u64;
+        summary.ordeals += 1;
+        summary.entries += report.entries;
+        summary.messages += report.messages_by_type.values().sum::<u64>();
+        summary.crashes += count(|fault| matches!(fault, Fault::Crash(_)));
+        summary.restarts += count(|fault| matches!(fault, Fault::Restart(_)));
+    }
+    Ok(summary)
+}
+
+/// Faults and requests happen within this time; afterwards all must come to a good end.
+const SPAN: f64 = 20.0;
+
+/// The ordeal of that number.
+#[must_use]
+pub fn draw<A: Algorithm>(seed: u64, number: u64) -> Config {
+    let mut stream = Stream::new(seed, number, NodeId(0), Purpose::Ordeal);
+    let nodes = 2 + stream.below(7);
+    let topologies = [Topology::Hypercube, Topology::Grid, Topology::Geometric];
+    let system = System { k: 1 + stream.below(nodes), topology: topologies[stream.below(3)], ..System::of(nodes) };
+    let laws = [DelayLaw::Uniform, DelayLaw::Constant];
+    // Who is never asked works by itself: it is enough that something goes wrong.
+    let asked = system.setup(seed, number).is_ok_and(|setup| !A::wants(&setup).is_empty());
+    let requests = if asked { 5 + stream.below(40) } else { 0 };
+    let mut ask = |_| (SPAN * stream.uniform(), NodeId::from_index(stream.below(nodes)));
+    let mut asks: Vec<(f64, NodeId)> = (0..requests).map(&mut ask).collect();
+    asks.sort_by(|one, other| one.0.total_cmp(&other.0));
+    Config {
+        system,
+        arrivals: Arrivals::Scripted(Script::of(asks)),
+        hot: None,
+        askers: None,
+        hold: 0.5 * stream.uniform(),
+        delay: 0.1,
+        delay_law: laws[stream.below(2)],
+        order: A::MODEL.order,
+        faults: faults(A::MODEL, nodes, &mut stream),
+        keep_going: false,
+        entries: 1,
+        warmup: 0,
+        runs: number..number + 1,
+        seed,
+    }
+}
+
+fn faults(model: Model, nodes: usize, stream: &mut Stream) -> Faults {
+    let mut faults = Vec::new();
+    let crashes = if model.survives_crashes { 1 + stream.below(nodes - 1) } else { 0 };
+    let mut victims: Vec<NodeId> = NodeId::all(nodes).collect();
+    for _ in 0..crashes {
+        let victim = victims.swap_remove(stream.below(victims.len()));
+        let at = SPAN * stream.uniform();
+        faults.push((at, Fault::Crash(victim)));
+        if model.survives_restarts && stream.below(2) == 0 {
+            faults.push((at + (SPAN - at) * stream.uniform(), Fault::Restart(victim)));
+        }
+    }
+    if model.survives_loss {
+        let from = SPAN * stream.uniform();
+        faults.push((from, Fault::Loss(0.2 * stream.uniform())));
+        faults.push((from + (SPAN - from) * stream.uniform(), Fault::Loss(0.0)));
+    }
+    Faults::new(faults)
+}

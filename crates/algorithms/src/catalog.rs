@@ -105,9 +105,9 @@ catalog! {
     group::LedgerGroup,
     detector::HiAdsd,
     broadcast::SpanningTree: with_detector,
-    superpeers::ByPrefix,
-    superpeers::ByRepulsion,
     election::Bully,
     election::Ring,
     election::AdHoc,
+    superpeers::ByPrefix,
+    superpeers::ByRepulsion,
 }

@@ -33,7 +33,7 @@ fn file(text: &str) -> tempfile::NamedTempFile {
 fn list() {
     let list = json("lab list --json");
     let names: Vec<&str> = list.as_array().expect("an array").iter().filter_map(|a| a["name"].as_str()).collect();
-    assert_eq!(names.len(), 14);
+    assert_eq!(names.len(), 31);
     for entry in list.as_array().expect("an array") {
         for field in ["name", "family", "assumptions", "cost", "paper"] {
             assert!(!entry[field].is_null(), "{field} of {entry}");

@@ -7,7 +7,7 @@ use std::{error::Error, fs, panic::AssertUnwindSafe, path::Path, time::Duration}
 
 use rayon::prelude::*;
 use systems::{check_on, config, setup};
-use vez_algorithms::{Order, catalog, mutex};
+use vez_algorithms::{Order, Setup, catalog, mutex, superpeers};
 use vez_lab::{
     check::{Bound, Breach, Config, Report, Verdict, Workload},
     named,
@@ -214,6 +214,20 @@ fn a_crash_stops_those_that_assume_none() {
         let Verdict::Violated(counterexample) = report.verdict else { panic!("nobody survives the coordinator") };
         assert!(matches!(counterexample.breach, Breach::Deadlock(_)), "{}", counterexample.breach);
         assert!(counterexample.transcript.contains("crash n"), "{}", counterexample.transcript);
+    }
+}
+
+/// Where the usual small systems have their nodes, two tokens do not move. Here they stand in a row, the tokens at its left:
+/// one of them goes to the right, and the other is offered to a node that has one.
+#[test]
+fn two_tokens_part() {
+    let places = vec![[5_000, 30_000], [20_000, 30_000], [50_000, 30_000]];
+    let setup = Setup { places, k: 2, ..setup(3) };
+    for askers in [1, 3] {
+        let config = Config { askers: Some(askers), ..config(Workload::Requests(1), Order::Any) };
+        let report = check_on::<superpeers::ByRepulsion>(&setup, &config);
+        assert!(matches!(report.verdict, Verdict::Holds(_)), "{:?}", report.verdict);
+        eprintln!("{askers}: {}", report.states);
     }
 }
 

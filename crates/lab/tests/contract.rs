@@ -43,7 +43,8 @@ impl Job for Misuse {
         };
         let ask = A::wants(&setup).into_iter().find(is_left_waiting)?;
         let commands = match self {
-            Self::AskTwice => vec![ask, ask],
+            // Whoever is never inside may be asked again.
+            Self::AskTwice => A::Family::LEAVE.map(|_| vec![ask, ask])?,
             Self::LeaveUnasked => vec![A::Family::LEAVE?],
         };
         let panic = catch_unwind(AssertUnwindSafe(|| {

@@ -38,13 +38,18 @@ impl Job for Compare {
     }
 }
 
+/// The plain model draws no lots.
+const DRAWS_LOTS: &str = "superpeers-by-repulsion";
+
 #[test]
 fn same_states_and_same_verdict() {
-    // What clocks mean for timers, the plain model does not know.
-    for entry in catalog::ALL.iter().filter(|entry| entry.assumptions.timing == Timing::Any) {
+    // Nor does it know what clocks mean for timers.
+    let plain = |entry: &&catalog::Entry| entry.assumptions.timing == Timing::Any && entry.name != DRAWS_LOTS;
+    for entry in catalog::ALL.iter().filter(plain) {
         for order in [Order::Fifo, Order::Any] {
             // With a clock that counts every event two requests each have ten million states.
-            let requests = if entry.name == "ricart-agrawala-clock" { 1 } else { 2 };
+            let few = entry.family == "mutex" && entry.name != "ricart-agrawala-clock";
+            let requests = if few { 2 } else { 1 };
             catalog::visit(entry.name, Compare { order, requests }).expect("it is in the catalog");
         }
     }

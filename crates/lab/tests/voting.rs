@@ -137,7 +137,7 @@ fn measured(n: usize, m: usize, resets: f64) -> f64 {
 #[test]
 fn as_often_as_the_formula_says_or_less() {
     for (n, m, resets, least) in [(3, 3, 0.5, 0.7), (2, 2, 0.2, 0.7), (3, 2, 0.1, 0.3), (5, 4, 0.2, 0.1)] {
-        let p = 1.0 - (-resets as f64).exp();
+        let p = 1.0 - f64::exp(-resets);
         let formula = Risk::new(n, m, p).expect("a majority").probability().as_f64().expect("a number");
         let measured = measured(n, m, resets);
         let noise = 3.0 * (formula / 10_000.0).sqrt();

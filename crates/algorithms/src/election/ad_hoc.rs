@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Election, Output, Term};
-use crate::{Algorithm, Context, Invariant, Model, NodeId, NodeSet, Protocol, Setup, SetupError, Timing, World};
+use crate::{Algorithm, Context, Invariant, Model, NodeId, NodeSet, Protocol, Reach, Setup, SetupError, Timing, World};
 
 /// How many messages a neighbour may leave without an answer before it is taken for dead.
 const TRIES: u32 = 8;
@@ -117,8 +117,13 @@ fn capability(node: NodeId) -> u32 {
 }
 
 impl Protocol for AdHoc {
-    const MODEL: Model =
-        Model { timing: Timing::Bounded, survives_loss: true, survives_crashes: true, ..Model::RELIABLE };
+    const MODEL: Model = Model {
+        reach: Reach::Neighbours,
+        timing: Timing::Bounded,
+        survives_loss: true,
+        survives_crashes: true,
+        ..Model::RELIABLE
+    };
     const INVARIANT: Option<Invariant<Self>> = Some(best_leads);
     type Message = Message;
     type Timer = Timer;

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Election, Output, Term};
-use crate::{Algorithm, Context, Model, NodeId, NodeSet, Protocol, Setup, SetupError, Timing};
+use crate::{Algorithm, Context, Invariant, Model, NodeId, NodeSet, Protocol, Setup, SetupError, Timing, World};
 
 /// What nodes say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -80,6 +80,7 @@ impl Algorithm for Bully {
 impl Protocol for Bully {
     const MODEL: Model =
         Model { timing: Timing::Bounded, survives_crashes: true, survives_restarts: true, ..Model::RELIABLE };
+    const INVARIANT: Option<Invariant<Self>> = Some(nobody_follows_a_lower_node);
     type Message = Message;
     type Timer = Timer;
     type Family = Election;
@@ -101,8 +102,10 @@ impl Protocol for Bully {
     }
 
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
+        if self.phase == Phase::Returning {
+            return; // GM82:8
+        }
         match message {
-            Message::Election(_) | Message::Ok(_) | Message::Coordinator(_) if self.phase == Phase::Returning => {} // GM82:8
             Message::Election(theirs) if from < self.me => self.on_election(from, theirs, cx),
             Message::Ok(theirs) if from > self.me => self.on_ok(theirs, cx),
             Message::Coordinator(term) if self.owner_of(term) == from => self.on_coordinator(from, term, cx),
@@ -210,4 +213,14 @@ impl Bully {
     fn tell_client(&self, leader: NodeId, cx: &mut Context<'_, Self>) {
         cx.output(Output::Elected { leader, term: self.term });
     }
+}
+
+/// Whoever holds no election follows a higher node, or leads, in the latest term that it knows of.
+fn nobody_follows_a_lower_node(world: &World<'_, Bully>) -> Result<(), &'static str> {
+    let content = |node: &&Bully| match node.phase {
+        Phase::Quiet => node.term == 0 || node.owner_of(node.term) > node.me,
+        Phase::Leading => node.owner_of(node.term) == node.me,
+        Phase::Calling | Phase::Waiting | Phase::Returning => true,
+    };
+    if world.nodes.iter().all(content) { Ok(()) } else { Err("somebody follows a lower node") }
 }

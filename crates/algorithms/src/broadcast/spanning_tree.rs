@@ -147,8 +147,8 @@ impl<T: Payload> Protocol for SpanningTree<T> {
 
     fn on_message(&mut self, from: NodeId, message: Message<T>, cx: &mut Context<'_, Self>) {
         match message {
-            Message::Tree { root, hops, .. } if root == self.me || !(1..=dimension(self.nodes)).contains(&hops) => {
-                cx.violation("a Tree that has lost its way");
+            Message::Tree { root, hops, .. } if !self.is_below(root, hops) => {
+                cx.violation("a Tree that has lost its way")
             }
             Message::Tree { root, number, payload, hops } => self.on_tree(root, number, payload, hops, cx),
             Message::Ack { root, number } => self.on_ack(from, root, number, cx),
@@ -243,6 +243,11 @@ impl<T: Payload> SpanningTree<T> {
             cx.output(Output::Done);
             self.begin_next(cx);
         }
+    }
+
+    /// Whether such a Tree may come here.
+    fn is_below(&self, root: NodeId, hops: u32) -> bool {
+        root != self.me && root.index() < self.nodes && (1..=cluster_of(root, self.me)).contains(&hops)
     }
 
     fn last_of(&self, root: NodeId) -> u64 {

@@ -82,7 +82,7 @@ pub struct RobustK<B> {
 pub type RobustKTree = RobustK<SpanningTree<Clock>>;
 
 /// With requests sent to all directly: Algorithm 2 of the paper alone.
-pub type RobustKDirect = RobustK<Direct<Clock>>;
+pub type RobustKDirect = RobustK<Direct>;
 
 impl Algorithm for RobustKTree {
     const NAME: &'static str = "robust-k";

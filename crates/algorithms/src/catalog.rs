@@ -1,6 +1,6 @@
 //! The one list of all algorithms.
 
-use crate::{Algorithm, Family, Model, broadcast, detector, election, group, mutex, semaphore, superpeers};
+use crate::{Algorithm, Family, Model, Setting, broadcast, detector, election, group, mutex, semaphore, superpeers};
 
 /// What there is to know of an algorithm without running it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -14,6 +14,8 @@ pub struct Entry {
     pub law: &'static str,
     /// What its proof takes for granted.
     pub assumptions: Model,
+    /// What of the setup concerns it, of that which does not concern all.
+    pub settings: &'static [Setting],
     /// Messages an entry, as a formula.
     pub cost: &'static str,
     /// Where it comes from; a key of `docs/references.md`.
@@ -27,6 +29,7 @@ impl Entry {
             family: A::Family::NAME,
             law: A::Family::LAW,
             assumptions: A::MODEL,
+            settings: A::SETTINGS,
             cost: A::COST,
             paper: A::PAPER,
         }

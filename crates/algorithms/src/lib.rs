@@ -38,4 +38,4 @@ pub use protocol::{
     Algorithm, Canonical, Clock, CommandOf, Context, Effect, EffectOf, Input, Invariant, Message, Model, Never, Order,
     OutputOf, Protocol, Reach, Timing, World, step,
 };
-pub use setup::{Setup, SetupError};
+pub use setup::{Setting, Setup, SetupError};

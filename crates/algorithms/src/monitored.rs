@@ -9,7 +9,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Algorithm, CommandOf, Context, Model, NodeId, Protocol, Setup, SetupError, Timing,
+    Algorithm, CommandOf, Context, Model, NodeId, Protocol, Setting, Setup, SetupError, Timing,
     detector::{self, HiAdsd, HiAdsdMessage, HiAdsdTimer},
 };
 
@@ -61,6 +61,7 @@ impl<P: Algorithm> Algorithm for Monitored<P> {
     const NAME: &'static str = P::NAME;
     const COST: &'static str = P::COST;
     const PAPER: &'static str = P::PAPER;
+    const SETTINGS: &'static [Setting] = P::SETTINGS;
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let nodes = HiAdsd::system(setup)?.into_iter().zip(P::system(setup)?);

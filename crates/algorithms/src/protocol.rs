@@ -6,7 +6,7 @@ use core::{fmt::Debug, hash::Hash, ops::Range, time::Duration};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use smallvec::SmallVec;
 
-use crate::{Family, NodeId, NodeSet, Setup, SetupError};
+use crate::{Family, NodeId, NodeSet, Setting, Setup, SetupError};
 
 /// A logical clock.
 pub type Clock = u64;
@@ -78,6 +78,8 @@ pub trait Algorithm: Protocol {
     const COST: &'static str;
     /// Where it comes from; a key of `docs/references.md`.
     const PAPER: &'static str;
+    /// What of the setup concerns it, of that which does not concern all.
+    const SETTINGS: &'static [Setting] = &[];
 
     /// The nodes of a system at rest, in the order of their numbers.
     ///

@@ -9,7 +9,8 @@ use crate::{NodeId, NodeSet, SetupError, tree::columns};
 const MAX_NODES: usize = 1 << 16;
 
 /// How quorums are made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Quorum {
     /// A row and a column of a square grid.
     Grid,

@@ -88,6 +88,40 @@ impl Setup {
     }
 }
 
+/// A field of [`Setup`] that concerns only some algorithms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Setting {
+    /// Whose leave a node needs.
+    Quorum,
+    /// How many may be inside together.
+    K,
+    /// How many groups there are.
+    Groups,
+    /// How many replicas a resource has.
+    Replicas,
+    /// How many of them make a majority.
+    Majority,
+    /// How many bits an identifier has.
+    Bits,
+    /// How many of its first bits name a superpeer.
+    Prefix,
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Quorum => "quorum",
+            Self::K => "k",
+            Self::Groups => "groups",
+            Self::Replicas => "replicas",
+            Self::Majority => "majority",
+            Self::Bits => "bits",
+            Self::Prefix => "prefix",
+        })
+    }
+}
+
 /// A system that cannot be. Nothing was built.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SetupError(pub String);

@@ -16,6 +16,12 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
 }
 
+/// What an algorithm was told besides, to follow something.
+pub(crate) fn in_words(settings: &serde_json::Map<String, serde_json::Value>) -> String {
+    let value = |value: &serde_json::Value| value.as_str().map_or(value.to_string(), str::to_owned);
+    settings.iter().map(|(name, set)| format!(", {name} = {}", value(set))).collect()
+}
+
 /// Whether whoever read our output has had enough of it.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {

@@ -166,6 +166,43 @@ fn mistakes_are_named_and_mended() {
         "lab run nxr --arrivals saturated --hot 1:0.5",
         "vez: --hot shifts a rate, and saturated or scripted clients have none; use it with --arrivals closed or queued",
     );
+    let nobody = "vez: k is 0 and nobody could enter; take at least 1, such as --k 2";
+    for line in
+        ["run raymond-k", "run ledger", "check robust-k", "trace robust-k-direct", "run superpeers-by-repulsion"]
+    {
+        refused(&format!("lab {line} --k 0"), nobody);
+    }
+    refused("lab run robust-k --k 32", "vez: k is 32 but there are only 31 nodes; take at most 31, or more --nodes");
+    refused("lab check raymond-k --k 4", "vez: k is 4 but there are only 3 nodes; take at most 3, or more --nodes");
+    refused(
+        "lab run nxr --k 2",
+        "vez: nxr has no --k; these have: raymond-k, robust-k-direct, robust-k, ledger, superpeers-by-repulsion",
+    );
+    refused(
+        "lab run group-quorum --groups 0",
+        "vez: there are 0 groups to choose from; take at least 1, such as --groups 3",
+    );
+    let no_majority = "vez: 2 of 5 votes are no majority, and two could have them; take at least 3";
+    refused("lab run voting --majority 2", no_majority);
+    refused("lab check voting --replicas 4 --majority 2", &no_majority.replace('5', "4"));
+    refused("lab run voting --majority 6", "vez: a majority of 6 cannot be reached with 5 replicas; take at most 5");
+    refused(
+        "lab run superpeers-by-prefix --bits 8 --prefix 9",
+        "vez: the first 9 bits of 8 cannot be reserved; take --prefix 8 or less",
+    );
+    refused("lab run bully --patience 0", "vez: patience is 0; take a time from 1e-6 to 1e6, such as --patience 1");
+    refused(
+        "lab check bully --restarts 1",
+        "vez: nobody returns who has not crashed; add --crashes 1, or take away --restarts",
+    );
+    refused(
+        "lab check nxr --false-suspicions 1",
+        "vez: nxr asks no failure detector that could be wrong; + marks those that do in vez lab list",
+    );
+    refused(
+        "lab ordeal nxr",
+        "vez: nxr claims to survive nothing, and so nothing would go wrong; vez lab list says who does",
+    );
     let script = file("5 crash n2\n7 recover n2\n");
     refused(
         &format!("lab run nxr --faults {}", script.path().display()),

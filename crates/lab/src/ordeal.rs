@@ -36,6 +36,8 @@ pub struct Summary {
     pub crashes: u64,
     /// How many came back.
     pub restarts: u64,
+    /// How many messages were lost.
+    pub losses: u64,
 }
 
 /// An ordeal that was not survived.
@@ -86,6 +88,7 @@ pub fn run<A: Algorithm>(ordeals: &Ordeals, progress: &(dyn Fn() + Sync)) -> Res
         let count = |is: fn(&Fault) -> bool| config.faults.all().iter().filter(|(_, fault)| is(fault)).count() as u64;
         summary.ordeals += 1;
         summary.entries += report.entries;
+        summary.losses += report.losses;
         summary.messages += report.messages_by_type.values().sum::<u64>();
         summary.crashes += count(|fault| matches!(fault, Fault::Crash(_)));
         summary.restarts += count(|fault| matches!(fault, Fault::Restart(_)));

@@ -5,7 +5,7 @@ use std::{fmt, ops::Range, str::FromStr, time::Duration};
 use serde::Serialize;
 pub use vez_algorithms::quorum::Quorum;
 use vez_algorithms::{
-    NodeId, Setup, SetupError,
+    NodeId, Setting, Setup, SetupError,
     graph::{Graph, distance_squared},
     tree::Tree,
 };
@@ -61,6 +61,24 @@ impl System {
             retry: Duration::from_millis(50)..Duration::from_millis(150),
             patience: Duration::from_millis(250),
             period: Duration::from_millis(2500),
+        }
+    }
+
+    /// What these are set to, by name.
+    #[must_use]
+    pub fn settings(&self, settings: &[Setting]) -> serde_json::Map<String, serde_json::Value> {
+        settings.iter().map(|setting| (setting.to_string(), self.setting(*setting))).collect()
+    }
+
+    fn setting(&self, setting: Setting) -> serde_json::Value {
+        match setting {
+            Setting::Quorum => serde_json::json!(self.quorum),
+            Setting::K => self.k.into(),
+            Setting::Groups => self.groups.into(),
+            Setting::Replicas => self.replicas.into(),
+            Setting::Majority => self.majority.into(),
+            Setting::Bits => self.bits.into(),
+            Setting::Prefix => self.prefix.into(),
         }
     }
 

@@ -222,13 +222,10 @@ fn a_crash_stops_those_that_assume_none() {
 #[test]
 fn two_tokens_part() {
     let places = vec![[5_000, 30_000], [20_000, 30_000], [50_000, 30_000]];
-    let setup = Setup { places, k: 2, ..setup(3) };
-    for askers in [1, 3] {
-        let config = Config { askers: Some(askers), ..config(Workload::Requests(1), Order::Any) };
-        let report = check_on::<superpeers::ByRepulsion>(&setup, &config);
-        assert!(matches!(report.verdict, Verdict::Holds(_)), "{:?}", report.verdict);
-        eprintln!("{askers}: {}", report.states);
-    }
+    let config = Config { askers: Some(1), ..config(Workload::Requests(1), Order::Any) };
+    let report = check_on::<superpeers::ByRepulsion>(&Setup { places, k: 2, ..setup(3) }, &config);
+    assert!(matches!(report.verdict, Verdict::Holds(_)), "{:?}", report.verdict);
+    assert!(report.states > 100_000, "{} states", report.states);
 }
 
 #[test]

@@ -30,7 +30,9 @@ use strum::IntoStaticStr;
 
 use self::{competitor::Competitor, process::Process};
 use super::{Command, Group};
-use crate::{Algorithm, Canonical, Clock, Context, Model, Never, NodeId, NodeSet, Protocol, Setup, SetupError};
+use crate::{
+    Algorithm, Canonical, Clock, Context, Model, Never, NodeId, NodeSet, Protocol, Setting, Setup, SetupError,
+};
 
 /// What processes and groups say to each other, in the order in which it is usually said.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -71,6 +73,7 @@ impl Algorithm for GroupQuorum {
     const NAME: &'static str = "group-quorum";
     const COST: &'static str = "3 + 3(q−1)/l, l together, q ≈ 2√g (grid) or √g (plane) of g groups";
     const PAPER: &'static str = "CA";
+    const SETTINGS: &'static [Setting] = &[Setting::Groups, Setting::Quorum];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let (processes, groups) = (setup.nodes(), setup.some_groups()?);

@@ -16,7 +16,8 @@ use strum::IntoStaticStr;
 
 use super::{Command, Group, Session};
 use crate::{
-    Algorithm, Context, Invariant, Model, Never, NodeId, Phase, Protocol, Setup, SetupError, World, ledger::Ledger,
+    Algorithm, Context, Invariant, Model, Never, NodeId, Phase, Protocol, Setting, Setup, SetupError, World,
+    ledger::Ledger,
 };
 
 /// What clients and home say to each other.
@@ -43,6 +44,7 @@ impl Algorithm for LedgerGroup {
     const NAME: &'static str = "ledger-group";
     const COST: &'static str = "3(n−1)/n";
     const PAPER: &'static str = "ours";
+    const SETTINGS: &'static [Setting] = &[Setting::Groups];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         setup.some_groups()?;

@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Mutex, Output};
-use crate::{Algorithm, Canonical, Clock, Context, Model, Never, NodeId, NodeSet, Protocol, Setup, SetupError};
+use crate::{
+    Algorithm, Canonical, Clock, Context, Model, Never, NodeId, NodeSet, Protocol, Setting, Setup, SetupError,
+};
 
 /// What a node and the members of its quorum say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -81,6 +83,7 @@ impl Algorithm for Maekawa {
     const NAME: &'static str = "maekawa";
     const COST: &'static str = "3(k−1)..5(k−1), k ≈ 2√n (grid) or √n (plane)";
     const PAPER: &'static str = "M85";
+    const SETTINGS: &'static [Setting] = &[Setting::Quorum];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let node = |quorum| Self { quorum, clock: 0, phase: Phase::Idle, member: Member::default() };

@@ -201,7 +201,7 @@ impl TokenRingRegenerating {
                 cx.set_timer(Timer::Ack, self.patience..self.patience);
             }
             None => {
-                self.relay = None;
+                self.drop_relay(cx);
                 if relay.origin == self.me {
                     self.take(cx); // TS07:8
                 }

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Mutex, Output};
-use crate::{Algorithm, Canonical, Context, Model, NodeId, NodeSet, Protocol, Setup, SetupError, Timing};
+use crate::{Algorithm, Canonical, Context, Model, NodeId, NodeSet, Protocol, Setting, Setup, SetupError, Timing};
 
 /// Whom a vote is for. `n1#2` is for the second request of n1's client.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -146,6 +146,7 @@ impl Algorithm for Voting {
     const NAME: &'static str = "voting";
     const COST: &'static str = "3r an attempt, r replicas";
     const PAPER: &'static str = "LLCZ04";
+    const SETTINGS: &'static [Setting] = &[Setting::Replicas, Setting::Majority];
 
     /// The processes, then the coordinators.
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {

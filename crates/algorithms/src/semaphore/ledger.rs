@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Output, Semaphore};
-use crate::{Algorithm, Context, Invariant, Model, Never, NodeId, Protocol, Setup, SetupError, World, ledger::Ledger};
+use crate::{
+    Algorithm, Context, Invariant, Model, Never, NodeId, Protocol, Setting, Setup, SetupError, World, ledger::Ledger,
+};
 
 /// What clients and home say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -58,6 +60,7 @@ impl Algorithm for LedgerSemaphore {
     const NAME: &'static str = "ledger";
     const COST: &'static str = "3(n−1)/n; 2(n−1)/n a resize";
     const PAPER: &'static str = "ours";
+    const SETTINGS: &'static [Setting] = &[Setting::K];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let (home, units) = (setup.tree.root(), units(setup)?);

@@ -15,7 +15,8 @@ use strum::IntoStaticStr;
 
 use super::{Command, Output, Semaphore};
 use crate::{
-    Algorithm, Canonical, Clock, Context, Invariant, Model, Never, NodeId, NodeSet, Protocol, Setup, SetupError, World,
+    Algorithm, Canonical, Clock, Context, Invariant, Model, Never, NodeId, NodeSet, Protocol, Setting, Setup,
+    SetupError, World,
 };
 
 /// What nodes say to each other.
@@ -57,6 +58,7 @@ impl Algorithm for RaymondK {
     const NAME: &'static str = "raymond-k";
     const COST: &'static str = "2n−k−1..2(n−1)";
     const PAPER: &'static str = "RK89";
+    const SETTINGS: &'static [Setting] = &[Setting::K];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let (nodes, k) = (setup.each_knows_all()?, setup.k_of_n()?);

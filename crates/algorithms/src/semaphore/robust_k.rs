@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Command, Output, Semaphore};
 use crate::{
-    Algorithm, Canonical, Clock, Context, Model, NodeId, NodeSet, Protocol, Setup, SetupError,
+    Algorithm, Canonical, Clock, Context, Model, NodeId, NodeSet, Protocol, Setting, Setup, SetupError,
     broadcast::{self, Direct, Layer, SpanningTree},
 };
 
@@ -88,6 +88,7 @@ impl Algorithm for RobustKTree {
     const NAME: &'static str = "robust-k";
     const COST: &'static str = "3n−k−2..3(n−1)";
     const PAPER: &'static str = "RDA12";
+    const SETTINGS: &'static [Setting] = &[Setting::K];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         Self::over_layers(setup)
@@ -98,6 +99,7 @@ impl Algorithm for RobustKDirect {
     const NAME: &'static str = "robust-k-direct";
     const COST: &'static str = "2n−k−1..2(n−1)";
     const PAPER: &'static str = "RDA12";
+    const SETTINGS: &'static [Setting] = &[Setting::K];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         Self::over_layers(setup)

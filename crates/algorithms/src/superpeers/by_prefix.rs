@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Key, Office, Output, Spread, Superpeers};
-use crate::{Algorithm, Context, Invariant, Model, Never, NodeId, Protocol, Setup, SetupError, World};
+use crate::{Algorithm, Context, Invariant, Model, Never, NodeId, Protocol, Setting, Setup, SetupError, World};
 
 /// What nodes say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -64,6 +64,7 @@ impl Algorithm for ByPrefix {
     const NAME: &'static str = "superpeers-by-prefix";
     const COST: &'static str = "≈ ½ log₂ n + 2 a lookup";
     const PAPER: &'static str = "TS07";
+    const SETTINGS: &'static [Setting] = &[Setting::Bits, Setting::Prefix];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let ring = Ring::of(setup)?;

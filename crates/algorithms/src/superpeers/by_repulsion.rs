@@ -24,7 +24,8 @@ use super::{
     forces::{self, Body, Field, Place},
 };
 use crate::{
-    Algorithm, Context, Invariant, Model, NodeId, NodeSet, Protocol, Setup, SetupError, World, graph::distance_squared,
+    Algorithm, Context, Invariant, Model, NodeId, NodeSet, Protocol, Setting, Setup, SetupError, World,
+    graph::distance_squared,
 };
 
 /// Where a token is, or was.
@@ -128,6 +129,7 @@ impl Algorithm for ByRepulsion {
     const NAME: &'static str = "superpeers-by-repulsion";
     const COST: &'static str = "2 a lookup, 3 a move, 2n a period";
     const PAPER: &'static str = "TS07";
+    const SETTINGS: &'static [Setting] = &[Setting::K];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let field = Field { nodes: setup.each_knows_all()?, tokens: setup.k_of_n()? };

@@ -9,10 +9,11 @@ use vez_lab::{
     check::{Bound, Config, Report, Verdict, Workload},
     named,
     sim::DelayLaw,
+    system::System,
 };
 
 use super::{find, system::SystemArgs};
-use crate::output::{print, progress, stopwatch, thousands};
+use crate::output::{in_words, print, progress, stopwatch, thousands};
 
 /// Explore every interleaving of a small system.
 #[derive(clap::Args)]
@@ -69,10 +70,20 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let entry = find(&self.algorithm)?;
         anyhow::ensure!(self.requests > 0, "requests is 0; clients that never ask show nothing, try --requests 1");
-        let setup = self.system.system(self.nodes, 1.0, DelayLaw::Constant)?.setup(1, 0)?;
+        anyhow::ensure!(
+            self.restarts == 0 || self.crashes > 0,
+            "nobody returns who has not crashed; add --crashes 1, or take away --restarts"
+        );
+        anyhow::ensure!(
+            self.false_suspicions == 0 || entry.assumptions.detector,
+            "{} asks no failure detector that could be wrong; + marks those that do in vez lab list",
+            entry.name
+        );
+        let system = self.system.system(entry, self.nodes, 1.0, DelayLaw::Constant)?;
+        let setup = system.setup(1, 0)?;
         let config = Config {
             workload: if self.unbounded { Workload::Unbounded } else { Workload::Requests(self.requests) },
-            order: self.system.order(entry.assumptions.order),
+            order: self.system.order(entry),
             askers: self.system.askers,
             mixed: self.mixed,
             crashes: self.crashes,
@@ -88,9 +99,9 @@ impl Args {
         spinner.finish_and_clear();
         let report = report.expect("it is in the catalog")?;
         print(&if self.json {
-            format!("{:#}\n", as_json(entry.name, self.nodes, &config, &report))
+            format!("{:#}\n", as_json(entry, &system, &config, &report))
         } else {
-            describe(entry, self.nodes, &config, &report)
+            describe(entry, &system, &config, &report)
         })?;
         Ok(match report.verdict {
             Verdict::Holds(_) => ExitCode::SUCCESS,
@@ -99,14 +110,15 @@ impl Args {
     }
 }
 
-fn as_json(algorithm: &str, nodes: usize, config: &Config, report: &Report) -> serde_json::Value {
+fn as_json(entry: &Entry, system: &System, config: &Config, report: &Report) -> serde_json::Value {
     let requests = match config.workload {
         Workload::Requests(requests) => json!(requests),
         Workload::Unbounded => json!("unbounded"),
     };
     let mut object = json!({
-        "algorithm": algorithm, "nodes": nodes, "requests": requests, "network": config.order, "crashes": config.crashes,
-        "restarts": config.restarts, "losses": config.losses, "false_suspicions": config.false_suspicions,
+        "algorithm": entry.name, "nodes": system.nodes, "settings": system.settings(entry.settings),
+        "requests": requests, "askers": config.askers, "mixed": config.mixed, "network": config.order,
+        "crashes": config.crashes, "restarts": config.restarts, "losses": config.losses, "false_suspicions": config.false_suspicions,
         "states": report.states, "transitions": report.transitions, "depth": report.depth,
         "bytes_per_state": report.bytes_per_state, "seconds": report.elapsed.as_secs_f64(),
     });
@@ -126,7 +138,7 @@ fn as_json(algorithm: &str, nodes: usize, config: &Config, report: &Report) -> s
     object
 }
 
-fn describe(entry: &Entry, nodes: usize, config: &Config, report: &Report) -> String {
+fn describe(entry: &Entry, system: &System, config: &Config, report: &Report) -> String {
     let Entry { name: algorithm, law, .. } = entry;
     let requests = match config.workload {
         Workload::Requests(1) => "1 request each".to_owned(),
@@ -137,7 +149,9 @@ fn describe(entry: &Entry, nodes: usize, config: &Config, report: &Report) -> St
         Order::Fifo => "messages in order",
         Order::Any => "messages in any order",
     };
-    let mut text = format!("{algorithm}: {nodes} nodes, {requests}, {order}");
+    let askers = config.askers.map_or(String::new(), |askers| format!(" of which {askers} may ask,"));
+    let settings = in_words(&system.settings(entry.settings));
+    let mut text = format!("{algorithm}: {} nodes{settings},{askers} {requests}, {order}", system.nodes);
     for (most, one, more) in [
         (config.crashes, "crash", "crashes"),
         (config.restarts, "return", "returns"),

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 use vez_algorithms::catalog;
 use vez_lab::{
-    named::{self, Detector, Record},
+    named::{self, Record},
     ordeal::{CannotSummarise, NotSurvived, Ordeals, Summary},
     trace::Tail,
 };
@@ -51,10 +51,19 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         ensure!(self.ordeals > 0, "ordeals is 0; there must be at least one, such as --ordeals 100");
         let end = self.first.saturating_add(self.ordeals);
-        let names = if self.algorithms.is_empty() { tolerant() } else { self.algorithms.clone() };
+        let mut names = self.algorithms.clone();
+        if names.is_empty() {
+            let tolerant = catalog::ALL.iter().filter(|entry| survives_something(entry));
+            names.extend(tolerant.map(|entry| entry.name.to_owned()));
+        }
         let mut results = Vec::new();
         for name in &names {
-            results.push((name.as_str(), self.endure(find(name)?.name, end)?));
+            let entry = find(name)?;
+            ensure!(
+                survives_something(entry),
+                "{name} claims to survive nothing, and so nothing would go wrong; vez lab list says who does"
+            );
+            results.push((name.as_str(), self.endure(entry.name, end)?));
         }
         print(&if self.json { as_json(&results)? } else { describe(&results) })?;
         Ok(ExitCode::from(u8::from(results.iter().any(|(_, result)| result.is_err()))))
@@ -69,34 +78,38 @@ impl Args {
             Ok(summary) => Ok(Ok(summary)),
             Err(CannotSummarise::Config(error)) => Err(error.into()),
             Err(CannotSummarise::NotSurvived(failed)) => {
-                explain(name, self.detector.into(), self.seed, &failed);
+                self.explain(name, &failed);
                 Ok(Err(*failed))
             }
         }
     }
+
+    /// Says what went wrong, shows the last events, and names the command that repeats it.
+    fn explain(&self, name: &str, failed: &NotSurvived) {
+        let NotSurvived { number, failure, config } = failed;
+        let mut tail = Tail { from: failure.time - 20.0 * config.delay, lines: std::collections::VecDeque::new() };
+        // It fails as before: that is what it is run for.
+        let _ = named::watch(name, self.detector.into(), config, *number, Record::Tail(&mut tail));
+        let system = &config.system;
+        eprintln!("{} nodes, k = {}, {}; what goes wrong:", system.nodes, system.k, system.topology);
+        config.faults.all().iter().for_each(|(time, fault)| eprintln!("{time:>14.6}  {fault:?}"));
+        eprintln!("the last events:");
+        tail.lines.iter().for_each(|line| eprintln!("{line}"));
+        eprintln!("vez: {name}: {failed}");
+        let detector = match self.detector {
+            DetectorName::HiAdsd => "",
+            DetectorName::Oracle => " --detector oracle",
+        };
+        eprintln!(
+            "vez: to repeat it: vez lab ordeal {name} --first {number} --ordeals 1 --seed {}{detector}",
+            self.seed
+        );
+    }
 }
 
-/// Every algorithm that survives anything.
-fn tolerant() -> Vec<String> {
-    let survives = |entry: &&catalog::Entry| {
-        let model = entry.assumptions;
-        model.survives_crashes || model.survives_restarts || model.survives_loss
-    };
-    catalog::ALL.iter().filter(survives).map(|entry| entry.name.to_owned()).collect()
-}
-
-/// Says what went wrong and shows the last events.
-fn explain(name: &str, detector: Detector, seed: u64, failed: &NotSurvived) {
-    let config = &failed.config;
-    let mut tail = Tail { from: failed.failure.time - 20.0 * config.delay, lines: std::collections::VecDeque::new() };
-    // It fails as before: that is what it is run for.
-    let _ = named::watch(name, detector, config, failed.number, Record::Tail(&mut tail));
-    eprintln!("{} nodes, k = {}, {}; what goes wrong:", config.system.nodes, config.system.k, config.system.topology);
-    config.faults.all().iter().for_each(|(time, fault)| eprintln!("{time:>14.6}  {fault:?}"));
-    eprintln!("the last events:");
-    tail.lines.iter().for_each(|line| eprintln!("{line}"));
-    eprintln!("vez: {name}: {failed}");
-    eprintln!("vez: to repeat it: vez lab ordeal {name} --first {} --ordeals 1 --seed {seed}", failed.number);
+fn survives_something(entry: &catalog::Entry) -> bool {
+    let model = entry.assumptions;
+    model.survives_crashes || model.survives_restarts || model.survives_loss
 }
 
 type Outcome<'a> = (&'a str, Result<Summary, NotSurvived>);
@@ -108,6 +121,7 @@ fn as_json(results: &[Outcome<'_>]) -> Result<String> {
             Ok(summary) => json!({
                 "algorithm": name, "survived": true, "ordeals": summary.ordeals, "entries": summary.entries,
                 "messages": summary.messages, "crashes": summary.crashes, "restarts": summary.restarts,
+                "losses": summary.losses,
             }),
             Err(failed) => json!({
                 "algorithm": name, "survived": false, "ordeal": failed.number, "failure": failed.failure.to_string(),
@@ -120,18 +134,19 @@ fn as_json(results: &[Outcome<'_>]) -> Result<String> {
 fn describe(results: &[Outcome<'_>]) -> String {
     let width = results.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max(9);
     let mut text = format!(
-        "{:width$} {:>9} {:>9} {:>9} {:>9} {:>12}\n",
-        "ALGORITHM", "ORDEALS", "ENTRIES", "CRASHES", "RETURNS", "MESSAGES"
+        "{:width$} {:>9} {:>9} {:>9} {:>9} {:>9} {:>12}\n",
+        "ALGORITHM", "ORDEALS", "ENTRIES", "CRASHES", "RETURNS", "LOST", "MESSAGES"
     );
     for (name, result) in results {
         let _ = match result {
             Ok(summary) => writeln!(
                 text,
-                "{name:width$} {:>9} {:>9} {:>9} {:>9} {:>12}  survived",
+                "{name:width$} {:>9} {:>9} {:>9} {:>9} {:>9} {:>12}  survived",
                 thousands(summary.ordeals),
                 thousands(summary.entries),
                 thousands(summary.crashes),
                 thousands(summary.restarts),
+                thousands(summary.losses),
                 thousands(summary.messages)
             ),
             Err(failed) => writeln!(text, "{name:width$} not survived: {failed}"),

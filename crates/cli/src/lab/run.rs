@@ -11,7 +11,7 @@ use vez_lab::{
 };
 
 use super::{find, system::LoadArgs};
-use crate::output::{print, progress, stopwatch, thousands};
+use crate::output::{in_words, print, progress, stopwatch, thousands};
 
 /// Simulate an algorithm and measure messages and waiting times.
 #[derive(clap::Args)]
@@ -54,7 +54,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let entry = find(&self.algorithm)?;
         let warmup = self.warmup.unwrap_or(if self.load.is_scripted() { 0 } else { 1000 });
-        let config = self.load.config(entry.assumptions.order, self.entries, warmup, self.runs())?;
+        let config = self.load.config(entry, self.entries, warmup, self.runs())?;
         let config = Config { keep_going: self.keep_going, ..config };
         let runs = config.runs.end - config.runs.start;
         let bar = progress((config.entries + config.warmup).saturating_mul(runs), "entries");
@@ -87,11 +87,12 @@ impl Args {
 }
 
 fn describe(report: &Report, load: &str) -> String {
-    let Report { algorithm, nodes, topology, runs, entries, .. } = report;
+    let Report { algorithm, nodes, topology, settings, runs, entries, .. } = report;
     let runs = if *runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
     let mut text = format!(
-        "{algorithm}: {} nodes, {topology}, {load}; {runs} of {} entries\n\n",
+        "{algorithm}: {} nodes, {topology}{}, {load}; {runs} of {} entries\n\n",
         thousands(*nodes as u64),
+        in_words(settings),
         thousands(*entries)
     );
     let measured = entries * report.runs as u64;

@@ -4,7 +4,10 @@ use std::{fs, path::PathBuf, str::FromStr, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use vez_algorithms::Order;
+use vez_algorithms::{
+    Order, Setting,
+    catalog::{self, Entry},
+};
 use vez_lab::{
     named::Detector,
     sim::{Arrivals, Config, DelayLaw, Hot},
@@ -20,27 +23,27 @@ pub(crate) struct SystemArgs {
     /// Whether messages may overtake each other; by default if the algorithm allows it.
     #[arg(long, value_name = "ORDER")]
     pub(crate) network: Option<Network>,
-    /// The quorums of algorithms that vote: grid, plane or star.
-    #[arg(long, default_value = "grid", value_name = "KIND")]
-    pub(crate) quorum: Quorum,
+    /// The quorums of algorithms that vote: grid, plane or star. By default grid.
+    #[arg(long, value_name = "KIND")]
+    quorum: Option<Quorum>,
     /// How many may be inside together, for semaphores; how many superpeers there are. By default 2.
     #[arg(long)]
     k: Option<usize>,
-    /// How many groups or sessions there are to choose from.
-    #[arg(long, default_value_t = 3)]
-    groups: usize,
-    /// How many replicas of the resource vote.
-    #[arg(long, default_value_t = 5)]
-    replicas: usize,
+    /// How many groups or sessions there are to choose from. By default 3.
+    #[arg(long)]
+    groups: Option<usize>,
+    /// How many replicas of the resource vote. By default 5.
+    #[arg(long)]
+    replicas: Option<usize>,
     /// How many of them must agree; by default more than half.
     #[arg(long)]
     majority: Option<usize>,
-    /// How many bits an identifier has.
-    #[arg(long, default_value_t = 16)]
-    bits: u32,
-    /// How many of them, the first ones, name a superpeer.
-    #[arg(long, default_value_t = 2)]
-    prefix: u32,
+    /// How many bits an identifier has. By default 16.
+    #[arg(long)]
+    bits: Option<u32>,
+    /// How many of them, the first ones, name a superpeer. By default 2.
+    #[arg(long)]
+    prefix: Option<u32>,
     /// How many of the clients ask, the first ones; by default all.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) askers: Option<usize>,
@@ -81,15 +84,33 @@ pub(crate) enum Network {
 
 impl SystemArgs {
     /// The network asked for, or the weakest that the algorithm allows.
-    pub(crate) fn order(&self, weakest: Order) -> Order {
+    pub(crate) fn order(&self, entry: &Entry) -> Order {
         match self.network {
             Some(Network::Fifo) => Order::Fifo,
             Some(Network::Any) => Order::Any,
-            None => weakest,
+            None => entry.assumptions.order,
         }
     }
 
-    pub(crate) fn system(&self, nodes: usize, delay: f64, law: DelayLaw) -> Result<System> {
+    /// Whoever sets what does not concern the algorithm would be misled by what comes out.
+    fn refuse_idle_settings(&self, entry: &Entry) -> Result<()> {
+        let given = [
+            (Setting::Quorum, self.quorum.is_some()),
+            (Setting::K, self.k.is_some()),
+            (Setting::Groups, self.groups.is_some()),
+            (Setting::Replicas, self.replicas.is_some()),
+            (Setting::Majority, self.majority.is_some()),
+            (Setting::Bits, self.bits.is_some()),
+            (Setting::Prefix, self.prefix.is_some()),
+        ];
+        for (setting, _) in given.into_iter().filter(|(setting, given)| *given && !entry.settings.contains(setting)) {
+            bail!("{} has no --{setting}; these have: {}", entry.name, concerned(setting));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn system(&self, entry: &Entry, nodes: usize, delay: f64, law: DelayLaw) -> Result<System> {
+        self.refuse_idle_settings(entry)?;
         if self.askers == Some(0) {
             bail!("askers is 0; clients that never ask show nothing, try --askers 1");
         }
@@ -101,21 +122,29 @@ impl SystemArgs {
             // There is no bound: one message in millions takes longer than this.
             (None, DelayLaw::Exponential) => about * 40,
         };
+        let usual = System::of(nodes);
+        let replicas = self.replicas.unwrap_or(usual.replicas);
         Ok(System {
             nodes,
             topology: self.topology,
-            quorum: self.quorum,
-            k: self.k.unwrap_or(2.min(nodes)),
-            groups: self.groups,
-            replicas: self.replicas,
-            majority: self.majority.unwrap_or(self.replicas / 2 + 1),
-            bits: self.bits,
-            prefix: self.prefix,
+            quorum: self.quorum.unwrap_or(usual.quorum),
+            k: self.k.unwrap_or(usual.k),
+            groups: self.groups.unwrap_or(usual.groups),
+            replicas,
+            majority: self.majority.unwrap_or(replicas / 2 + 1),
+            bits: self.bits.unwrap_or(usual.bits),
+            prefix: self.prefix.unwrap_or(usual.prefix),
             retry: about / 2..about * 3 / 2,
             patience,
             period: self.period.map_or(Ok(patience * 10), |period| seconds("period", period))?,
         })
     }
+}
+
+/// The algorithms that a setting concerns.
+fn concerned(setting: Setting) -> String {
+    let names = catalog::ALL.iter().filter(|entry| entry.settings.contains(&setting)).map(|entry| entry.name);
+    names.collect::<Vec<_>>().join(", ")
 }
 
 fn seconds(name: &str, time: f64) -> Result<Duration> {
@@ -180,7 +209,7 @@ impl LoadArgs {
     /// What these options mean for an algorithm.
     pub(crate) fn config(
         &self,
-        weakest: Order,
+        entry: &Entry,
         entries: u64,
         warmup: u64,
         runs: std::ops::Range<u64>,
@@ -197,14 +226,14 @@ impl LoadArgs {
             );
         }
         let config = Config {
-            system: self.system.system(self.nodes, self.delay, self.delay_law)?,
+            system: self.system.system(entry, self.nodes, self.delay, self.delay_law)?,
             askers: self.system.askers,
             arrivals,
             hot: self.hot,
             hold: self.hold,
             delay: self.delay,
             delay_law: self.delay_law,
-            order: self.system.order(weakest),
+            order: self.system.order(entry),
             faults: self.faults.as_ref().map(read).transpose()?.unwrap_or_default(),
             keep_going: false,
             entries,

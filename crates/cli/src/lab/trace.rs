@@ -43,7 +43,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let entry = find(&self.algorithm)?;
-        let config = self.load.config(entry.assumptions.order, self.entries, 0, self.run..self.run + 1)?;
+        let config = self.load.config(entry, self.entries, 0, self.run..self.run + 1)?;
         let detector = self.load.detector.into();
         // What cannot be set up must not cost an existing file its contents.
         named::validate(entry.name, &config, self.run).expect("it is in the catalog")?;

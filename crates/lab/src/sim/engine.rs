@@ -282,6 +282,7 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
     fn send(&mut self, from: NodeId, to: NodeId, message: P::Message) {
         self.metrics.sent(message.kind());
         if self.troubles.cut(from, to) || self.troubles.happens(self.troubles.loss) {
+            self.metrics.losses += 1;
             self.watch.see(self.now, from, Event::Lost(to, &message));
             return;
         }

@@ -21,6 +21,9 @@ pub struct Report {
     pub nodes: usize,
     /// How they were arranged.
     pub topology: Topology,
+    /// What the algorithm was told besides.
+    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
+    pub settings: serde_json::Map<String, serde_json::Value>,
     /// How often a node's client asks; nothing where no rate says so.
     pub rate: Option<f64>,
     /// How many runs.
@@ -51,6 +54,8 @@ pub struct Report {
     pub measures: BTreeMap<&'static str, Interval>,
     /// Messages delivered in all runs, those of the warm-up included.
     pub deliveries: u64,
+    /// Messages lost on the way in all runs.
+    pub losses: u64,
     /// How long the simulation loops of all runs took.
     pub seconds: f64,
 }
@@ -99,6 +104,7 @@ impl Report {
             algorithm: A::NAME,
             nodes: config.system.nodes,
             topology: config.system.topology,
+            settings: config.system.settings(A::SETTINGS),
             rate: match config.arrivals {
                 Arrivals::Closed { rate } | Arrivals::Queued { rate } => Some(rate),
                 Arrivals::Saturated | Arrivals::Scripted(_) => None,
@@ -122,6 +128,7 @@ impl Report {
             detection: detection(&runs),
             measures: measures(&runs),
             deliveries: runs.iter().map(|run| run.deliveries).sum(),
+            losses: runs.iter().map(|run| run.losses).sum(),
             seconds: runs.iter().map(|run| run.elapsed.as_secs_f64()).sum(),
         }
     }

@@ -54,6 +54,8 @@ pub(super) enum Action {
     Fire(u32),
     Receive(u32),
     Lose(u32),
+    /// A message is lost with the node that sent it: it crashed in the midst of its sending.
+    Perish(u32),
     /// The failure detector tells of a crash.
     Notice(NodeId),
     /// The failure detector tells of a crash that was none.
@@ -65,7 +67,7 @@ impl Action {
     pub(super) fn must_happen(self) -> bool {
         match self {
             Self::Leave | Self::Fire(_) | Self::Receive(_) | Self::Notice(_) => true,
-            Self::Ask(_) | Self::Crash | Self::Restart | Self::Lose(_) | Self::Accuse(_) => false,
+            Self::Ask(_) | Self::Crash | Self::Restart | Self::Lose(_) | Self::Perish(_) | Self::Accuse(_) => false,
         }
     }
 }
@@ -185,6 +187,10 @@ impl<P: Algorithm> Book<P> {
         self.channels[packet as usize] as usize % self.nodes
     }
 
+    pub(super) fn sender(&self, packet: u32) -> usize {
+        self.channels[packet as usize] as usize / self.nodes
+    }
+
     pub(super) fn timer(&self, number: u32) -> P::Timer {
         self.timers[number as usize]
     }
@@ -268,13 +274,14 @@ impl<P: Algorithm> Book<P> {
                 local.lies += 1;
                 Some(Input::Crash(node))
             }
-            Action::Crash | Action::Lose(_) => None,
+            Action::Crash | Action::Lose(_) | Action::Perish(_) => None,
         }
     }
 
     /// What happens to a node without its noticing.
     fn befall(&mut self, mut local: Local<P>, action: Action) -> Outcome<P> {
-        if action == Action::Crash {
+        if let Action::Perish(_) = action {
+        } else if action == Action::Crash {
             // What it knew makes no difference any more: all who are dead are alike.
             local.node = self.rules.fresh[local.me.index()].clone();
             local.client = Client::default();

@@ -106,6 +106,14 @@ impl<P: Algorithm> Model<P> {
                     Order::Any => packet == before,
                     Order::Fifo => self.book.channel(packet) == self.book.channel(before),
                 };
+            let perishable = match self.config.order {
+                Order::Any => !same_as_before,
+                Order::Fifo => at + 1 == state.len() || self.book.channel(packet) != self.book.channel(state[at + 1]),
+            };
+            if perishable && self.book.facts(state[self.book.sender(packet)]).crashed {
+                let to = self.book.receiver(packet);
+                self.add(NodeId::from_index(to), state[to], Action::Perish(packet), at as u32, into);
+            }
             if !same_as_before {
                 let to = self.book.receiver(packet);
                 self.add(NodeId::from_index(to), state[to], Action::Receive(packet), at as u32, into);
@@ -323,7 +331,7 @@ impl<P: Algorithm> Model<P> {
                 Action::Crash => Step::Crash(node),
                 Action::Restart => Step::Restart(node),
                 Action::Notice(other) | Action::Accuse(other) => Step::Notice(node, other),
-                Action::Lose(packet) => Step::Lose(self.book.message(packet).clone()),
+                Action::Lose(packet) | Action::Perish(packet) => Step::Lose(self.book.message(packet).clone()),
                 Action::Fire(timer) => Step::Fire(node, self.book.timer(timer)),
                 Action::Receive(packet) => Step::Deliver(self.book.message(packet).clone()),
             };

@@ -73,11 +73,14 @@ impl Family for Election {
         Ok(())
     }
 
-    /// Whoever called for an election waits for its end, and whoever knows of another leader than somebody else waits for
-    /// agreement.
+    /// Whoever called for an election waits for its end, and whoever has not heard of the latest leader waits for that; but if
+    /// that leader is dead, only for somebody to find it silent.
     fn waits(scene: &Scene<'_, Self>, node: NodeId) -> bool {
         let client = scene.client(node);
-        client.phase == Phase::Waiting
-            || scene.living().any(|(other, theirs)| theirs.news != client.news && (scene.connected)(node, other))
+        let known =
+            scene.living().filter(|(other, _)| (scene.connected)(node, *other)).filter_map(|(_, theirs)| theirs.news);
+        let latest = known.max_by_key(|(_, term)| *term);
+        let at_work = |(leader, _): &(NodeId, Term)| (scene.alive)(*leader) && (scene.connected)(node, *leader);
+        client.phase == Phase::Waiting || latest.filter(at_work).is_some_and(|latest| client.news != Some(latest))
     }
 }

@@ -73,7 +73,7 @@ pub fn run<A: Algorithm>(ordeals: &Ordeals, progress: &(dyn Fn() + Sync)) -> Res
         let result = sim::run::<A>(&config, || Duration::ZERO, &|_| {});
         progress();
         match result {
-            Ok(report) => Ok((config, report)),
+            Ok(report) => Ok(report),
             Err(CannotReport::Config(error)) => Err(CannotSummarise::Config(error)),
             Err(CannotReport::Failure(failure)) => {
                 let config = Box::new(config);
@@ -84,14 +84,13 @@ pub fn run<A: Algorithm>(ordeals: &Ordeals, progress: &(dyn Fn() + Sync)) -> Res
     let all: Vec<_> = ordeals.numbers.clone().into_par_iter().map(one).collect();
     let mut summary = Summary::default();
     for result in all {
-        let (config, report) = result?;
-        let count = |is: fn(&Fault) -> bool| config.faults.all().iter().filter(|(_, fault)| is(fault)).count() as u64;
+        let report = result?;
         summary.ordeals += 1;
         summary.entries += report.entries;
         summary.losses += report.losses;
         summary.messages += report.messages_by_type.values().sum::<u64>();
-        summary.crashes += count(|fault| matches!(fault, Fault::Crash(_)));
-        summary.restarts += count(|fault| matches!(fault, Fault::Restart(_)));
+        summary.crashes += report.crashes;
+        summary.restarts += report.restarts;
     }
     Ok(summary)
 }
@@ -138,7 +137,7 @@ fn faults(model: Model, nodes: usize, stream: &mut Stream) -> Faults {
     for _ in 0..crashes {
         let victim = victims.swap_remove(stream.below(victims.len()));
         let at = SPAN * stream.uniform();
-        faults.push((at, Fault::Crash(victim)));
+        faults.push((at, if stream.below(2) == 0 { Fault::Crash(victim) } else { Fault::CrashSending(victim) }));
         if model.survives_restarts && stream.below(2) == 0 {
             faults.push((at + (SPAN - at) * stream.uniform(), Fault::Restart(victim)));
         }

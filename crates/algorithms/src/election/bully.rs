@@ -126,6 +126,11 @@ impl Protocol for Bully {
 }
 
 impl Bully {
+    /// The latest term that this node knows of.
+    pub(crate) fn term(&self) -> Term {
+        self.term
+    }
+
     /// GM82:1 Calls on all above; if there are none, the election is over.
     fn call(&mut self, cx: &mut Context<'_, Self>) {
         if self.me.index() + 1 == self.nodes {

@@ -77,6 +77,8 @@ enum Role {
         /// Who is inside or about to be, then who waits.
         line: VecDeque<NodeId>,
     },
+    /// Was the coordinator until it heard of a later term.
+    Deposed,
 }
 
 /// Whether a node makes sure that another one is alive.
@@ -202,6 +204,21 @@ impl CentralFailover {
             }
             self.watch_coordinator(cx);
         }
+        if self.election.term() > self.term {
+            self.step_down(cx);
+        }
+    }
+
+    /// FAILOVER:8 Somebody has followed a later coordinator, and would not report to us: its silence does not mean that it
+    /// is dead. There will be another election.
+    fn step_down(&mut self, cx: &mut Context<'_, Self>) {
+        match self.role {
+            Role::Rebuilding { .. } => cx.cancel_timer(Timer::Unreported),
+            Role::Serving { .. } => {}
+            Role::Client | Role::Deposed => return,
+        }
+        self.role = Role::Deposed;
+        self.watch_holder(cx);
     }
 
     /// FAILOVER:5 There is a new coordinator, and it will hear from us what it has to know.
@@ -236,6 +253,7 @@ impl CentralFailover {
                 }
             }
             Role::Rebuilding { line, .. } => line.push_back(from), // FAILOVER:6
+            Role::Deposed => {} // FAILOVER:8 It will report to the next coordinator that it waits.
             Role::Client => cx.violation("Request to a node that does not coordinate"),
         }
     }
@@ -248,13 +266,17 @@ impl CentralFailover {
             }
             Role::Rebuilding { inside, .. } if *inside == Some(from) => *inside = None,
             Role::Rebuilding { left, .. } => *left = Some(from), // FAILOVER:6 It has overtaken the report.
+            Role::Deposed => {}                                  // FAILOVER:8 It will report that it is not inside.
             Role::Serving { .. } | Role::Client => cx.violation("Release by a node whose turn it is not"),
         }
     }
 
     fn on_report(&mut self, from: NodeId, phase: Phase, cx: &mut Context<'_, Self>) {
         let Role::Rebuilding { missing, inside, left, waiting, .. } = &mut self.role else {
-            return cx.violation("a Report that comes too late");
+            if self.role != Role::Deposed {
+                cx.violation("a Report that comes too late");
+            }
+            return; // FAILOVER:8 It will report to the next coordinator as well.
         };
         missing.remove(from);
         let all_have = missing.is_empty();
@@ -322,7 +344,7 @@ impl CentralFailover {
     fn holder(&self) -> Option<NodeId> {
         match &self.role {
             Role::Serving { line } => line.front().copied().filter(|node| *node != self.me),
-            Role::Client | Role::Rebuilding { .. } => None,
+            Role::Client | Role::Rebuilding { .. } | Role::Deposed => None,
         }
     }
 

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Clients may ask for anything that can be asked for, instead of each always for the same.
     #[arg(long)]
     mixed: bool,
-    /// How often a node may crash.
+    /// How often a node may crash. What it has sent and has not arrived may be lost with it.
     #[arg(long, default_value_t = 0)]
     crashes: usize,
     /// How often a crashed node may come back, having forgotten everything.

@@ -182,8 +182,8 @@ pub(crate) struct LoadArgs {
     /// it thinks, as all others together.
     #[arg(long, value_name = "NODES:SHARE")]
     hot: Option<Hot>,
-    /// What goes wrong: lines of TIME FAULT, such as 10 crash n3, 20 restart n3, 5 partition n0 n1 | n2, 6 heal,
-    /// 0 loss 0.1, 0 duplicate 0.1, 0 resets 0.5 n3 n4.
+    /// What goes wrong: lines of TIME FAULT, such as 10 crash n3, 15 crash n2 sending, 20 restart n3,
+    /// 5 partition n0 n1 | n2, 6 heal, 0 loss 0.1, 0 duplicate 0.1, 0 resets 0.5 n3 n4.
     #[arg(long, value_name = "FILE")]
     faults: Option<PathBuf>,
     /// Who tells of crashes, for algorithms that must be told.

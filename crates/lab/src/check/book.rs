@@ -280,18 +280,26 @@ impl<P: Algorithm> Book<P> {
 
     /// What happens to a node without its noticing.
     fn befall(&mut self, mut local: Local<P>, action: Action) -> Outcome<P> {
-        if let Action::Perish(_) = action {
-        } else if action == Action::Crash {
-            // What it knew makes no difference any more: all who are dead are alike.
-            local.node = self.rules.fresh[local.me.index()].clone();
-            local.client = Client::default();
-            local.left = if self.rules.restarts { local.left } else { Some(0) };
-            local.timers.clear();
-            local.told = NodeSet::new();
-            local.crashed = true;
-            local.crashes += 1;
-        } else {
-            local.losses += 1;
+        match action {
+            Action::Crash => {
+                // What it knew makes no difference any more: all who are dead are alike.
+                local.node = self.rules.fresh[local.me.index()].clone();
+                local.client = Client::default();
+                local.left = if self.rules.restarts { local.left } else { Some(0) };
+                local.timers.clear();
+                local.told = NodeSet::new();
+                local.crashed = true;
+                local.crashes += 1;
+            }
+            Action::Lose(_) => local.losses += 1,
+            Action::Perish(_) => {}
+            Action::Ask(_)
+            | Action::Leave
+            | Action::Restart
+            | Action::Fire(_)
+            | Action::Receive(_)
+            | Action::Notice(_)
+            | Action::Accuse(_) => unreachable!("a node notices these"),
         }
         let local = self.intern(local);
         Outcome { local, sends: SmallVec::new(), served: false, breach: None, effects: Vec::new() }

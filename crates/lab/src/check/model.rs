@@ -98,28 +98,32 @@ impl<P: Algorithm> Model<P> {
             }
         }
         self.go_wrong(state, into);
+        let mortal = self.config.crashes > 0;
         let lossy = self.spent(state, |facts| facts.losses) < self.config.losses;
         for at in self.nodes..state.len() {
-            let (packet, before) = (state[at], state[at - 1]);
-            let same_as_before = at > self.nodes
-                && match self.config.order {
-                    Order::Any => packet == before,
-                    Order::Fifo => self.book.channel(packet) == self.book.channel(before),
-                };
-            let perishable = match self.config.order {
-                Order::Any => !same_as_before,
-                Order::Fifo => at + 1 == state.len() || self.book.channel(packet) != self.book.channel(state[at + 1]),
+            let packet = state[at];
+            let same = |other: Option<&u32>| {
+                other.is_some_and(|&other| match self.config.order {
+                    Order::Any => packet == other,
+                    Order::Fifo => self.book.channel(packet) == self.book.channel(other),
+                })
             };
-            if perishable && self.book.facts(state[self.book.sender(packet)]).crashed {
-                let to = self.book.receiver(packet);
-                self.add(NodeId::from_index(to), state[to], Action::Perish(packet), at as u32, into);
+            let first = !same(state[self.nodes..at].last());
+            // A node may crash in the midst of its sending, and so what it sent last is lost first.
+            let perishable = mortal && !same(state.get(at + 1)) && {
+                let sender = state[self.book.sender(packet)];
+                self.book.facts(sender).crashed
+            };
+            let to = self.book.receiver(packet);
+            let mut may = |action| self.add(NodeId::from_index(to), state[to], action, at as u32, into);
+            if first {
+                may(Action::Receive(packet));
             }
-            if !same_as_before {
-                let to = self.book.receiver(packet);
-                self.add(NodeId::from_index(to), state[to], Action::Receive(packet), at as u32, into);
-                if lossy {
-                    self.add(NodeId::from_index(to), state[to], Action::Lose(packet), at as u32, into);
-                }
+            if first && lossy {
+                may(Action::Lose(packet));
+            }
+            if perishable {
+                may(Action::Perish(packet));
             }
         }
     }

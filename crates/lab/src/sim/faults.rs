@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use vez_algorithms::NodeId;
+use vez_algorithms::{NodeId, NodeSet};
 
 use crate::random::Stream;
 
@@ -11,6 +11,8 @@ use crate::random::Stream;
 pub enum Fault {
     /// A node stops for good, or until it is restarted. What it knew is lost, and so is what arrives meanwhile.
     Crash(NodeId),
+    /// The same, in the midst of its sending: the next time that it sends something, it crashes, and half of that is lost.
+    CrashSending(NodeId),
     /// A crashed node starts again, with the state that it had in the beginning.
     Restart(NodeId),
     /// What is sent from now on arrives only within a group. Nodes in no group are a group together.
@@ -47,7 +49,7 @@ impl Faults {
 
     pub(super) fn last_node(&self) -> Option<usize> {
         let nodes = self.faults.iter().flat_map(|(_, fault)| match fault {
-            Fault::Crash(node) | Fault::Restart(node) => vec![*node],
+            Fault::Crash(node) | Fault::CrashSending(node) | Fault::Restart(node) => vec![*node],
             Fault::Partition(groups) => groups.concat(),
             Fault::Resets(_, nodes) => nodes.clone(),
             Fault::Heal | Fault::Loss(_) | Fault::Duplicate(_) => Vec::new(),
@@ -59,6 +61,8 @@ impl Faults {
 /// What is wrong with the world at the moment.
 pub(super) struct Troubles {
     pub(super) crashed: Vec<bool>,
+    /// Who crashes the next time that it sends.
+    pub(super) breaking: NodeSet,
     pub(super) group: Option<Vec<usize>>,
     pub(super) loss: f64,
     pub(super) duplicate: f64,
@@ -68,7 +72,7 @@ pub(super) struct Troubles {
 impl Troubles {
     /// Nothing is wrong yet.
     pub(super) fn new(nodes: usize, stream: Stream) -> Self {
-        Self { crashed: vec![false; nodes], group: None, loss: 0.0, duplicate: 0.0, stream }
+        Self { crashed: vec![false; nodes], breaking: NodeSet::new(), group: None, loss: 0.0, duplicate: 0.0, stream }
     }
 
     pub(super) fn partition(&mut self, groups: &[Vec<NodeId>]) {
@@ -130,6 +134,7 @@ impl FromStr for Faults {
 fn parse(line: usize, words: &[&str]) -> Result<Fault, ScriptError> {
     match words {
         ["crash", who] => Ok(Fault::Crash(node(line, who)?)),
+        ["crash", who, "sending"] => Ok(Fault::CrashSending(node(line, who)?)),
         ["restart", who] => Ok(Fault::Restart(node(line, who)?)),
         ["heal"] => Ok(Fault::Heal),
         ["loss", p] => Ok(Fault::Loss(probability(line, p)?)),
@@ -145,9 +150,10 @@ fn parse(line: usize, words: &[&str]) -> Result<Fault, ScriptError> {
             let group = |members: &[&str]| members.iter().map(|who| node(line, who)).collect();
             Ok(Fault::Partition(groups.split(|word| *word == "|").map(group).collect::<Result<_, _>>()?))
         }
-        [known @ ("crash" | "restart"), ..] => {
-            Err(ScriptError::new(line, format!("{known} takes one node, such as {known} n3")))
+        ["crash", ..] => {
+            Err(ScriptError::new(line, "crash takes one node, such as crash n3, or crash n3 sending".into()))
         }
+        ["restart", ..] => Err(ScriptError::new(line, "restart takes one node, such as restart n3".into())),
         [known @ ("loss" | "duplicate"), ..] => {
             Err(ScriptError::new(line, format!("{known} takes a probability, such as {known} 0.1")))
         }

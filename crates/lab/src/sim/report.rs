@@ -56,6 +56,10 @@ pub struct Report {
     pub deliveries: u64,
     /// Messages lost on the way in all runs.
     pub losses: u64,
+    /// Crashes in all runs.
+    pub crashes: u64,
+    /// Returns in all runs.
+    pub restarts: u64,
     /// How long the simulation loops of all runs took.
     pub seconds: f64,
 }
@@ -129,6 +133,8 @@ impl Report {
             measures: measures(&runs),
             deliveries: runs.iter().map(|run| run.deliveries).sum(),
             losses: runs.iter().map(|run| run.losses).sum(),
+            crashes: runs.iter().map(|run| run.crashes).sum(),
+            restarts: runs.iter().map(|run| run.restarts).sum(),
             seconds: runs.iter().map(|run| run.elapsed.as_secs_f64()).sum(),
         }
     }

@@ -9,6 +9,9 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
         let config = self.config;
         match &config.faults.all()[at].1 {
             Fault::Crash(node) => self.crash(*node),
+            Fault::CrashSending(node) => {
+                self.troubles.breaking.insert(*node);
+            }
             Fault::Restart(node) if self.troubles.crashed[node.index()] => return self.restart(*node),
             Fault::Restart(_) => {}
             Fault::Partition(groups) => self.troubles.partition(groups),
@@ -42,10 +45,12 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
         Ok(())
     }
 
-    fn crash(&mut self, node: NodeId) {
+    pub(super) fn crash(&mut self, node: NodeId) {
         if std::mem::replace(&mut self.troubles.crashed[node.index()], true) {
             return;
         }
+        self.metrics.crashes += 1;
+        self.troubles.breaking.remove(node);
         let client = &mut self.clients[node.index()];
         if client.seen.phase == Phase::Waiting {
             self.metrics.gave_up(client);
@@ -75,6 +80,7 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
     }
 
     fn restart(&mut self, node: NodeId) -> Result<(), Stopped> {
+        self.metrics.restarts += 1;
         self.troubles.crashed[node.index()] = false;
         self.nodes[node.index()] = self.fresh[node.index()].clone();
         self.happen(node, Input::Restart)?;

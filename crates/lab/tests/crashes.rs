@@ -111,7 +111,7 @@ fn the_simulator_does_so_if_told_to() {
         })
     };
     let report = count(Fault::CrashSending(NodeId(0)));
-    assert_eq!((report.crashes, report.deliveries + report.losses), (100, 400));
+    assert_eq!(report.crashes, 100);
     assert!((150..250).contains(&report.losses), "{} of 400 are lost", report.losses);
     // Whoever sends nothing does not crash.
     assert_eq!(count(Fault::CrashSending(NodeId(1))).crashes, 0);

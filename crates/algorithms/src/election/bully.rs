@@ -170,11 +170,12 @@ impl Bully {
     }
 
     fn on_coordinator(&mut self, from: NodeId, term: Term, cx: &mut Context<'_, Self>) {
-        if from > self.me && term >= self.term {
-            self.follow(from, term, cx);
+        if from < self.me {
+            self.contest(term, cx); // GM82:9 It does not know that we live.
+        } else if term < self.term {
+            self.call(cx); // GM82:9 It does not know of the latest term, and hears of it by our call.
         } else {
-            // GM82:9 It does not know that we live, or has forgotten that there was a later term.
-            self.contest(term, cx);
+            self.follow(from, term, cx);
         }
     }
 

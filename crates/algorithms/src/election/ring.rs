@@ -108,6 +108,8 @@ pub struct Ring {
     ballots: VecDeque<Ballot>,
     /// To whom it is; to ourselves if there is none.
     to: NodeId,
+    /// Elections that have come since.
+    next: VecDeque<Ballot>,
     telling: Option<Telling>,
 }
 
@@ -127,6 +129,7 @@ impl Algorithm for Ring {
             phase: Phase::Quiet,
             ballots: VecDeque::new(),
             to: me,
+            next: VecDeque::new(),
             telling: None,
         };
         Ok(setup.ids().map(node).collect())
@@ -207,15 +210,19 @@ impl Ring {
             return self.conclude(&ballot, cx); // TS07:4
         }
         ballot.term = ballot.term.max(self.term); // TS07:2
-        self.ballots.push_back(ballot);
-        if self.ballots.len() == 1 {
-            self.to = self.after(self.me);
+        self.next.push_back(ballot);
+        if self.ballots.is_empty() {
             self.hand_on(cx);
         }
     }
 
     /// Sends the first Election that waits to whom we believe to be the next living node.
     fn hand_on(&mut self, cx: &mut Context<'_, Self>) {
+        if self.ballots.is_empty() {
+            // TS07:3 Whoever was dead then may be back: each of them can rely on having been tried by it or after it.
+            self.ballots = core::mem::take(&mut self.next);
+            self.to = self.after(self.me);
+        }
         match self.ballots.front() {
             None => {
                 self.to = self.me;
@@ -224,6 +231,9 @@ impl Ring {
             Some(_) if self.to == self.me => {
                 while let Some(ballot) = self.ballots.pop_front() {
                     self.conclude(&ballot, cx); // TS07:3 Everybody else is dead.
+                }
+                if !self.next.is_empty() {
+                    self.hand_on(cx);
                 }
             }
             Some(ballot) => {

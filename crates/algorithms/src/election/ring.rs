@@ -200,7 +200,7 @@ impl Ring {
     /// TS07:1 An Election goes round, with our number on it.
     fn call(&mut self, cx: &mut Context<'_, Self>) {
         self.phase = Phase::Calling;
-        // Each dead node costs patience twice: in the line, and behind another one.
+        // At a dead node an Election may have to be patient twice: behind others, and then itself.
         let all_the_way = self.patience * 2 * self.nodes as u32;
         cx.set_timer(Timer::NoReturn, all_the_way..all_the_way);
         self.take_up(Ballot { caller: self.me, members: NodeSet::new(), term: 0 }, cx);

@@ -108,6 +108,8 @@ pub struct Ring {
     ballots: VecDeque<Ballot>,
     /// To whom it is; to ourselves if there is none.
     to: NodeId,
+    /// Elections that have come since the first of those was sent.
+    waiting: VecDeque<Ballot>,
     telling: Option<Telling>,
 }
 
@@ -127,6 +129,7 @@ impl Algorithm for Ring {
             phase: Phase::Quiet,
             ballots: VecDeque::new(),
             to: me,
+            waiting: VecDeque::new(),
             telling: None,
         };
         Ok(setup.ids().map(node).collect())
@@ -197,6 +200,7 @@ impl Ring {
     /// TS07:1 An Election goes round, with our number on it.
     fn call(&mut self, cx: &mut Context<'_, Self>) {
         self.phase = Phase::Calling;
+        // At a dead node an Election may have to be patient twice: behind others, and then itself.
         let all_the_way = self.patience * 2 * self.nodes as u32;
         cx.set_timer(Timer::NoReturn, all_the_way..all_the_way);
         self.take_up(Ballot { caller: self.me, members: NodeSet::new(), term: 0 }, cx);
@@ -207,15 +211,19 @@ impl Ring {
             return self.conclude(&ballot, cx); // TS07:4
         }
         ballot.term = ballot.term.max(self.term); // TS07:2
-        self.ballots.push_back(ballot);
-        if self.ballots.len() == 1 {
-            self.to = self.after(self.me);
+        self.waiting.push_back(ballot);
+        if self.ballots.is_empty() {
             self.hand_on(cx);
         }
     }
 
-    /// Sends the first Election that waits to whom we believe to be the next living node.
+    /// Sends the first Election to whom we believe to be the next living node.
     fn hand_on(&mut self, cx: &mut Context<'_, Self>) {
+        if self.ballots.is_empty() {
+            // TS07:3 Whoever was dead so far may be back.
+            self.ballots = core::mem::take(&mut self.waiting);
+            self.to = self.after(self.me);
+        }
         match self.ballots.front() {
             None => {
                 self.to = self.me;
@@ -224,6 +232,9 @@ impl Ring {
             Some(_) if self.to == self.me => {
                 while let Some(ballot) = self.ballots.pop_front() {
                     self.conclude(&ballot, cx); // TS07:3 Everybody else is dead.
+                }
+                if !self.waiting.is_empty() {
+                    self.hand_on(cx);
                 }
             }
             Some(ballot) => {

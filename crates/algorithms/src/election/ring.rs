@@ -54,6 +54,8 @@ pub struct Ballot {
     members: NodeSet,
     /// The latest term that any of them knows of.
     term: Term,
+    /// The latest term that its caller knew of.
+    since: Term,
 }
 
 /// What a node wants to be woken for.
@@ -111,6 +113,10 @@ pub struct Ring {
     /// Elections that have come since the first of those was sent.
     waiting: VecDeque<Ballot>,
     telling: Option<Telling>,
+    /// The members of the latest election that it was a member of.
+    listed: NodeSet,
+    /// The term of that.
+    listed_in: Term,
 }
 
 impl Algorithm for Ring {
@@ -131,6 +137,8 @@ impl Algorithm for Ring {
             to: me,
             waiting: VecDeque::new(),
             telling: None,
+            listed: NodeSet::new(),
+            listed_in: 0,
         };
         Ok(setup.ids().map(node).collect())
     }
@@ -203,7 +211,7 @@ impl Ring {
         // At a dead node an Election may have to be patient twice: behind others, and then itself.
         let all_the_way = self.patience * 2 * self.nodes as u32;
         cx.set_timer(Timer::NoReturn, all_the_way..all_the_way);
-        self.take_up(Ballot { caller: self.me, members: NodeSet::new(), term: 0 }, cx);
+        self.take_up(Ballot { caller: self.me, members: NodeSet::new(), term: 0, since: self.term }, cx);
     }
 
     fn take_up(&mut self, mut ballot: Ballot, cx: &mut Context<'_, Self>) {
@@ -250,20 +258,29 @@ impl Ring {
             self.phase = Phase::Quiet; // TS07:9
             cx.cancel_timer(Timer::NoReturn);
         }
-        if self.term > ballot.term {
-            return self.tell_client(cx); // TS07:8 Another election has settled it since.
+        let telling = self.telling.as_ref().map_or(0, |telling| telling.term);
+        if telling.max(self.known_to_all) > ballot.term {
+            return self.tell_client(cx); // TS07:8 Another election has settled it since, or we see to it that it does.
         }
         let (nodes, leader) = (self.nodes as Term, ballot.members.iter().last().expect("we are on it"));
-        let term = (ballot.term / nodes + 1) * nodes + Term::from(leader.0);
-        let (members, told, owed) = (ballot.members.clone(), NodeSet::new(), NodeSet::new());
+        let term = (ballot.term.max(self.term) / nodes + 1) * nodes + Term::from(leader.0);
+        let (mut members, told, owed) = (ballot.members.clone(), NodeSet::new(), NodeSet::new());
+        if self.listed_in > ballot.since {
+            members = members.iter().chain(self.listed.iter()).collect(); // TS07:4
+        }
         self.learn(term, cx);
         self.pass_on(Telling { term, by: self.me, members, told, to: self.me, owed }, cx);
     }
 
     fn on_coordinator(&mut self, from: NodeId, mut news: Telling, cx: &mut Context<'_, Self>) {
+        let is_new = news.term > self.term;
         self.learn(news.term, cx);
         if !news.members.contains(self.me) {
-            return; // TS07:7
+            // TS07:7 Whoever told us may have told nobody else.
+            if is_new && self.phase == Phase::Quiet {
+                self.call(cx);
+            }
+            return;
         }
         if news.told.contains(self.me) {
             self.all_know(news.term, cx); // TS07:6
@@ -285,6 +302,9 @@ impl Ring {
     fn pass_on(&mut self, mut news: Telling, cx: &mut Context<'_, Self>) {
         news.told.insert(self.me);
         news.to = self.me;
+        if news.term > self.listed_in {
+            (self.listed_in, self.listed) = (news.term, news.members.clone());
+        }
         if let Some(before) = self.telling.take() {
             news.owed = before.owed.iter().chain(news.owed.iter()).collect();
         }

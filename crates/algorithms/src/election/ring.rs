@@ -76,8 +76,8 @@ pub enum Timer {
 enum Phase {
     /// Has no election of its own under way.
     Quiet,
-    /// Has sent an Election that is not yet back.
-    Calling,
+    /// Has sent an Election that is not yet back, when this was the latest term that it knew of.
+    Calling { since: Term },
     /// Is back after a crash, and still passes for dead.
     Returning,
 }
@@ -163,7 +163,7 @@ impl Protocol for Ring {
         match self.phase {
             Phase::Quiet => self.call(cx),
             // The election that is under way, or about to be, will do.
-            Phase::Calling | Phase::Returning => {}
+            Phase::Calling { .. } | Phase::Returning => {}
         }
     }
 
@@ -207,7 +207,7 @@ impl Protocol for Ring {
 impl Ring {
     /// TS07:1 An Election goes round, with our number on it.
     fn call(&mut self, cx: &mut Context<'_, Self>) {
-        self.phase = Phase::Calling;
+        self.phase = Phase::Calling { since: self.term };
         // At a dead node an Election may have to be patient twice: behind others, and then itself.
         let all_the_way = self.patience * 2 * self.nodes as u32;
         cx.set_timer(Timer::NoReturn, all_the_way..all_the_way);
@@ -254,7 +254,7 @@ impl Ring {
 
     /// TS07:4 The Election has been everywhere: the highest number on it leads.
     fn conclude(&mut self, ballot: &Ballot, cx: &mut Context<'_, Self>) {
-        if ballot.caller == self.me && self.phase == Phase::Calling {
+        if ballot.caller == self.me && self.phase == (Phase::Calling { since: ballot.since }) {
             self.phase = Phase::Quiet; // TS07:9
             cx.cancel_timer(Timer::NoReturn);
         }
@@ -275,13 +275,6 @@ impl Ring {
     fn on_coordinator(&mut self, from: NodeId, mut news: Telling, cx: &mut Context<'_, Self>) {
         let is_new = news.term > self.term;
         self.learn(news.term, cx);
-        if !news.members.contains(self.me) {
-            // TS07:7 Whoever told us may have told nobody else.
-            if is_new && self.phase == Phase::Quiet {
-                self.call(cx);
-            }
-            return;
-        }
         if news.told.contains(self.me) {
             self.all_know(news.term, cx); // TS07:6
         }
@@ -291,10 +284,13 @@ impl Ring {
             Some(telling) if (telling.term, telling.by) >= (news.term, news.by) => {
                 telling.owed.insert(from);
             }
-            Some(_) | None => {
+            Some(_) | None if news.members.contains(self.me) => {
                 news.owed.insert(from);
                 self.pass_on(news, cx);
             }
+            // TS07:7 Whoever told us may have told nobody else.
+            Some(_) | None if is_new && self.phase == Phase::Quiet => self.call(cx),
+            Some(_) | None => {}
         }
     }
 

@@ -103,10 +103,10 @@ impl SystemArgs {
             (Setting::Bits, self.bits.is_some()),
             (Setting::Prefix, self.prefix.is_some()),
         ];
-        for (setting, _) in given.into_iter().filter(|(setting, given)| *given && !entry.settings.contains(setting)) {
-            bail!("{} has no --{setting}; these have: {}", entry.name, concerned(setting));
+        match given.into_iter().find(|(setting, given)| *given && !entry.settings.contains(setting)) {
+            Some((setting, _)) => bail!("{} has no --{setting}; these have: {}", entry.name, concerned(setting)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     pub(crate) fn system(&self, entry: &Entry, nodes: usize, delay: f64, law: DelayLaw) -> Result<System> {

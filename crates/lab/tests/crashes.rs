@@ -88,7 +88,7 @@ fn second_after_first(world: &World<'_, Herald>) -> Result<(), &'static str> {
 #[test]
 fn the_checker_lets_a_node_crash_in_the_midst_of_its_sending() {
     let whole = Config { askers: Some(1), ..config(Workload::Requests(1), Order::Fifo) };
-    let report = check_on::<Herald>(&setup(3), &Config { crashes: 0, ..whole.clone() });
+    let report = check_on::<Herald>(&setup(3), &whole);
     assert!(!matches!(&report.verdict, Verdict::Violated(found) if matches!(found.breach, Breach::Invariant(_))));
     let report = check_on::<Herald>(&setup(3), &Config { crashes: 1, ..whole });
     let Verdict::Violated(counterexample) = report.verdict else { panic!("it reached all or nobody") };

@@ -189,7 +189,8 @@ mod tests {
 
     #[test]
     fn a_script_is_read_and_sorted() {
-        let script = "# a bad day\n20 restart n3\n\n10.5 crash n3 # oops\n0 loss 0.1\n5 partition n0 n1 | n2\n6 heal\n";
+        let script = "# a bad day\n20 restart n3\n\n10.5 crash n3 # oops\n0 loss 0.1\n5 partition n0 n1 | n2\n6 heal\n\
+                      30 crash n1 sending";
         let faults: Faults = script.parse().expect("a good script");
         assert_eq!(
             faults.all(),
@@ -199,6 +200,7 @@ mod tests {
                 (6.0, Fault::Heal),
                 (10.5, Fault::Crash(NodeId(3))),
                 (20.0, Fault::Restart(NodeId(3))),
+                (30.0, Fault::CrashSending(NodeId(1))),
             ]
         );
         assert_eq!(faults.last_node(), Some(3));
@@ -213,7 +215,7 @@ mod tests {
             ),
             ("\nx crash n3", "line 2: \"x\" is not a time from 0 to 1e9, such as 10.5"),
             ("1 crash 3", "line 1: \"3\" is not a node; they are called n0, n1, and so on"),
-            ("1 crash", "line 1: crash takes one node, such as crash n3"),
+            ("1 crash", "line 1: crash takes one node, such as crash n3, or crash n3 sending"),
             ("1 loss 7", "line 1: \"7\" is not a probability; give a number from 0 to 1"),
             ("1", "line 1: a time without a fault; give one, such as 10 crash n3"),
         ] {

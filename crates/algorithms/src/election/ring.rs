@@ -9,10 +9,9 @@
 //! Term t names node t mod n as the leader; the number is one round later than the latest that any node on the list knows.
 //! So two elections at once come to the same, and where they do not, all hear of both and keep to the later.
 //!
-//! Cost: 2n messages, of which 2(n−d) arrive if d nodes are dead, and as many acknowledgements. Assumes: no loss, bounded
-//! delays; FIFO not needed. Survives crashes and returns.
-//! Departures: acknowledgements; terms; a message ends where it has been before, not only with the one who sent it first;
-//! those that are not on the list are told as well, for they may have returned.
+//! Cost: 2n−d messages if d nodes are dead, of which 2(n−d) arrive, and as many acknowledgements. Assumes: no loss, bounded
+//! delays, no returns; FIFO not needed. Survives crashes.
+//! Departures: acknowledgements; terms; a message ends where it has been before, not only with the one who sent it first.
 
 use alloc::{collections::VecDeque, vec::Vec};
 use core::time::Duration;
@@ -54,8 +53,6 @@ pub struct Ballot {
     members: NodeSet,
     /// The latest term that any of them knows of.
     term: Term,
-    /// The latest term that its caller knew of.
-    since: Term,
 }
 
 /// What a node wants to be woken for.
@@ -67,19 +64,6 @@ pub enum Timer {
     NoReturn,
     /// The next node has not said that all behind it know.
     NotTold,
-    /// We are back for so long that nothing of our earlier life can be under way.
-    Awake,
-}
-
-/// Where a node stands.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
-enum Phase {
-    /// Has no election of its own under way.
-    Quiet,
-    /// Has sent an Election that is not yet back, when this was the latest term that it knew of.
-    Calling { since: Term },
-    /// Is back after a crash, and still passes for dead.
-    Returning,
 }
 
 /// A Coordinator that this node has passed on.
@@ -105,23 +89,18 @@ pub struct Ring {
     term: Term,
     /// The latest that, as far as it knows, everybody has heard of.
     known_to_all: Term,
-    phase: Phase,
+    /// Whether our own Election is still under way.
+    calling: bool,
     /// Elections to pass on. The first one is on its way.
     ballots: VecDeque<Ballot>,
     /// To whom it is; to ourselves if there is none.
     to: NodeId,
-    /// Elections that have come since the first of those was sent.
-    waiting: VecDeque<Ballot>,
     telling: Option<Telling>,
-    /// The members of the latest election that it was a member of.
-    listed: NodeSet,
-    /// The term of that.
-    listed_in: Term,
 }
 
 impl Algorithm for Ring {
     const NAME: &'static str = "ring";
-    const COST: &'static str = "2n an election";
+    const COST: &'static str = "2n−d an election, d dead";
     const PAPER: &'static str = "TS07";
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
@@ -132,45 +111,29 @@ impl Algorithm for Ring {
             patience,
             term: 0,
             known_to_all: 0,
-            phase: Phase::Quiet,
+            calling: false,
             ballots: VecDeque::new(),
             to: me,
-            waiting: VecDeque::new(),
             telling: None,
-            listed: NodeSet::new(),
-            listed_in: 0,
         };
         Ok(setup.ids().map(node).collect())
     }
 }
 
 impl Protocol for Ring {
-    const MODEL: Model =
-        Model { timing: Timing::Bounded, survives_crashes: true, survives_restarts: true, ..Model::RELIABLE };
+    const MODEL: Model = Model { timing: Timing::Bounded, survives_crashes: true, ..Model::RELIABLE };
     type Message = Message;
     type Timer = Timer;
     type Family = Election;
 
-    fn on_start(&mut self, _cx: &mut Context<'_, Self>) {}
-
-    fn on_restart(&mut self, cx: &mut Context<'_, Self>) {
-        self.phase = Phase::Returning; // TS07:10
-        cx.set_timer(Timer::Awake, self.patience..self.patience);
-    }
-
     fn on_command(&mut self, command: Command, cx: &mut Context<'_, Self>) {
         let Command::Start = command;
-        match self.phase {
-            Phase::Quiet => self.call(cx),
-            // The election that is under way, or about to be, will do.
-            Phase::Calling { .. } | Phase::Returning => {}
+        if !self.calling {
+            self.call(cx); // Otherwise the election that is under way will do.
         }
     }
 
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
-        if self.phase == Phase::Returning {
-            return; // TS07:10
-        }
         match message {
             Message::Election(ballot) => {
                 cx.send(from, Message::Ack); // TS07:2
@@ -181,10 +144,11 @@ impl Protocol for Ring {
                 self.hand_on(cx);
             }
             Message::Ack => cx.violation("an Ack that nobody waits for"),
-            Message::Coordinator { term, by, members, told } => {
+            Message::Coordinator { term, by, members, told } if members.contains(self.me) => {
                 let news = Telling { term, by, members, told, to: self.me, owed: NodeSet::new() };
                 self.on_coordinator(from, news, cx);
             }
+            Message::Coordinator { .. } => cx.violation("a Coordinator for others"),
             Message::Told(term) => {
                 self.learn(term, cx);
                 self.all_know(term, cx);
@@ -198,7 +162,7 @@ impl Protocol for Ring {
                 self.to = self.after(self.to); // TS07:3
                 self.hand_on(cx);
             }
-            Timer::NoReturn | Timer::Awake => self.call(cx), // TS07:9, TS07:10
+            Timer::NoReturn => self.call(cx), // TS07:8
             Timer::NotTold => self.tell_next(cx),
         }
     }
@@ -207,11 +171,10 @@ impl Protocol for Ring {
 impl Ring {
     /// TS07:1 An Election goes round, with our number on it.
     fn call(&mut self, cx: &mut Context<'_, Self>) {
-        self.phase = Phase::Calling { since: self.term };
-        // At a dead node an Election may have to be patient twice: behind others, and then itself.
+        self.calling = true;
         let all_the_way = self.patience * 2 * self.nodes as u32;
         cx.set_timer(Timer::NoReturn, all_the_way..all_the_way);
-        self.take_up(Ballot { caller: self.me, members: NodeSet::new(), term: 0, since: self.term }, cx);
+        self.take_up(Ballot { caller: self.me, members: NodeSet::new(), term: 0 }, cx);
     }
 
     fn take_up(&mut self, mut ballot: Ballot, cx: &mut Context<'_, Self>) {
@@ -219,19 +182,15 @@ impl Ring {
             return self.conclude(&ballot, cx); // TS07:4
         }
         ballot.term = ballot.term.max(self.term); // TS07:2
-        self.waiting.push_back(ballot);
-        if self.ballots.is_empty() {
+        self.ballots.push_back(ballot);
+        if self.ballots.len() == 1 {
+            self.to = self.after(self.me);
             self.hand_on(cx);
         }
     }
 
-    /// Sends the first Election to whom we believe to be the next living node.
+    /// Sends the first Election that waits to whom we believe to be the next living node.
     fn hand_on(&mut self, cx: &mut Context<'_, Self>) {
-        if self.ballots.is_empty() {
-            // TS07:3 Whoever was dead so far may be back.
-            self.ballots = core::mem::take(&mut self.waiting);
-            self.to = self.after(self.me);
-        }
         match self.ballots.front() {
             None => {
                 self.to = self.me;
@@ -240,9 +199,6 @@ impl Ring {
             Some(_) if self.to == self.me => {
                 while let Some(ballot) = self.ballots.pop_front() {
                     self.conclude(&ballot, cx); // TS07:3 Everybody else is dead.
-                }
-                if !self.waiting.is_empty() {
-                    self.hand_on(cx);
                 }
             }
             Some(ballot) => {
@@ -254,43 +210,35 @@ impl Ring {
 
     /// TS07:4 The Election has been everywhere: the highest number on it leads.
     fn conclude(&mut self, ballot: &Ballot, cx: &mut Context<'_, Self>) {
-        if ballot.caller == self.me && self.phase == (Phase::Calling { since: ballot.since }) {
-            self.phase = Phase::Quiet; // TS07:9
+        if ballot.caller == self.me && self.calling {
+            self.calling = false; // TS07:8
             cx.cancel_timer(Timer::NoReturn);
         }
-        let telling = self.telling.as_ref().map_or(0, |telling| telling.term);
-        if telling.max(self.known_to_all) > ballot.term {
-            return self.tell_client(cx); // TS07:8 Another election has settled it since, or we see to it that it does.
+        if self.term > ballot.term {
+            return self.tell_client(cx); // TS07:7 Another election has settled it since.
         }
         let (nodes, leader) = (self.nodes as Term, ballot.members.iter().last().expect("we are on it"));
-        let term = (ballot.term.max(self.term) / nodes + 1) * nodes + Term::from(leader.0);
-        let (mut members, told, owed) = (ballot.members.clone(), NodeSet::new(), NodeSet::new());
-        if self.listed_in > ballot.since {
-            members = members.iter().chain(self.listed.iter()).collect(); // TS07:4
-        }
+        let term = (ballot.term / nodes + 1) * nodes + Term::from(leader.0);
+        let (members, told, owed) = (ballot.members.clone(), NodeSet::new(), NodeSet::new());
         self.learn(term, cx);
         self.pass_on(Telling { term, by: self.me, members, told, to: self.me, owed }, cx);
     }
 
     fn on_coordinator(&mut self, from: NodeId, mut news: Telling, cx: &mut Context<'_, Self>) {
-        let is_new = news.term > self.term;
         self.learn(news.term, cx);
         if news.told.contains(self.me) {
             self.all_know(news.term, cx); // TS07:6
         }
         match &mut self.telling {
             _ if news.term <= self.known_to_all => cx.send(from, Message::Told(self.known_to_all)),
-            // TS07:8 What we are telling already counts for more.
+            // TS07:7 What we are telling already counts for more.
             Some(telling) if (telling.term, telling.by) >= (news.term, news.by) => {
                 telling.owed.insert(from);
             }
-            Some(_) | None if news.members.contains(self.me) => {
+            Some(_) | None => {
                 news.owed.insert(from);
                 self.pass_on(news, cx);
             }
-            // TS07:7 Whoever told us may have told nobody else.
-            Some(_) | None if is_new && self.phase == Phase::Quiet => self.call(cx),
-            Some(_) | None => {}
         }
     }
 
@@ -298,9 +246,6 @@ impl Ring {
     fn pass_on(&mut self, mut news: Telling, cx: &mut Context<'_, Self>) {
         news.told.insert(self.me);
         news.to = self.me;
-        if news.term > self.listed_in {
-            (self.listed_in, self.listed) = (news.term, news.members.clone());
-        }
         if let Some(before) = self.telling.take() {
             news.owed = before.owed.iter().chain(news.owed.iter()).collect();
         }
@@ -308,22 +253,18 @@ impl Ring {
         self.tell_next(cx);
     }
 
-    /// TS07:5, TS07:7 Tells the next member after the last one that we told, and all between them.
+    /// TS07:5 Tells the next member after the last one that we told.
     fn tell_next(&mut self, cx: &mut Context<'_, Self>) {
         let Some(telling) = &mut self.telling else { unreachable!("there is something to tell") };
-        let Telling { term, by, members, told, .. } = telling.clone();
-        let time = self.patience * (members.len() + 1 - told.len()) as u32;
-        let message = Message::Coordinator { term, by, members, told };
-        loop {
-            telling.to = NodeId::from_index((telling.to.index() + 1) % self.nodes);
-            if telling.to == self.me {
-                return self.all_know(term, cx);
-            }
-            cx.send(telling.to, message.clone());
-            if telling.members.contains(telling.to) {
-                return cx.set_timer(Timer::NotTold, time..time);
-            }
+        let Telling { term, by, members, told, to, .. } = telling.clone();
+        let behind = members.iter().filter(|member| *member > to);
+        telling.to = behind.chain(members.iter()).next().expect("we are a member");
+        if telling.to == self.me {
+            return self.all_know(term, cx);
         }
+        let time = self.patience * (members.len() + 1 - told.len()) as u32;
+        cx.set_timer(Timer::NotTold, time..time);
+        cx.send(telling.to, Message::Coordinator { term, by, members, told });
     }
 
     /// TS07:6 Everybody has heard of this term, or of a later one: we can say so to whom we owe it.
@@ -335,7 +276,7 @@ impl Ring {
         }
     }
 
-    /// TS07:8 Of two terms the later one counts.
+    /// TS07:7 Of two terms the later one counts.
     fn learn(&mut self, term: Term, cx: &mut Context<'_, Self>) {
         if term > self.term {
             self.term = term;

@@ -10,7 +10,7 @@ pub use ledger_group::LedgerGroup;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Entered, Family, Heard, Scene, Setup};
+use crate::{Entered, Family, Heard, Scene, Setup, setup::MAX_GROUPS};
 
 /// The name of a session: those who ask for the same one may be inside together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ impl Family for Group {
     const LEAVE: Option<Command> = Some(Command::Leave);
 
     fn wants(setup: &Setup) -> Vec<Command> {
-        (0..setup.groups).map(|session| Command::Enter(Session(session as u32))).collect()
+        (0..setup.groups.min(MAX_GROUPS)).map(|session| Command::Enter(Session(session as u32))).collect()
     }
 
     fn hear(_news: &mut (), output: &Output) -> Heard {

@@ -5,6 +5,9 @@ use core::{fmt, ops::Range, time::Duration};
 
 use crate::{NodeId, graph::Graph, quorum::Quorum, tree::Tree};
 
+/// More groups than this nobody chooses from.
+pub(crate) const MAX_GROUPS: usize = 1 << 16;
+
 /// The system that an algorithm is to run on. Each takes what concerns it.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -74,10 +77,13 @@ impl Setup {
     /// How many groups there are.
     ///
     /// # Errors
-    /// If there are none.
+    /// If there are none, or far too many.
     pub fn some_groups(&self) -> Result<usize, SetupError> {
         match self.groups {
             0 => Err(SetupError("there are 0 groups to choose from; take at least 1, such as --groups 3".to_owned())),
+            groups if groups > MAX_GROUPS => {
+                Err(SetupError(format!("{groups} groups are too many to choose from; take at most {MAX_GROUPS}")))
+            }
             groups => Ok(groups),
         }
     }

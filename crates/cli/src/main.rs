@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("vez: {error:#}");
+            output::tell(format_args!("vez: {error:#}"));
             ExitCode::from(2)
         }
     }

@@ -16,6 +16,11 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
 }
 
+/// Writes a line to standard error. If nobody can read it there, nobody misses it.
+pub(crate) fn tell(line: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// What an algorithm was told besides, to follow something.
 pub(crate) fn in_words(settings: &serde_json::Map<String, serde_json::Value>) -> String {
     let value = |value: &serde_json::Value| value.as_str().map_or(value.to_string(), str::to_owned);
@@ -42,7 +47,7 @@ pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
     let sentence = sentence.join(" ");
     let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
     let tip = tip.map_or("see --help".to_owned(), str::to_owned);
-    eprintln!("vez: {}; {tip}", sentence.trim_start_matches("error: "));
+    tell(format_args!("vez: {}; {tip}", sentence.trim_start_matches("error: ")));
     ExitCode::from(2)
 }
 

@@ -36,7 +36,7 @@ pub struct Summary {
     pub crashes: u64,
     /// How many came back.
     pub restarts: u64,
-    /// How many messages were lost.
+    /// How many messages were lost, on the way or with a node that crashed in the midst of sending.
     pub losses: u64,
 }
 
@@ -73,7 +73,14 @@ pub fn run<A: Algorithm>(ordeals: &Ordeals, progress: &(dyn Fn() + Sync)) -> Res
         let result = sim::run::<A>(&config, || Duration::ZERO, &|_| {});
         progress();
         match result {
-            Ok(report) => Ok(report),
+            Ok(report) => Ok(Summary {
+                ordeals: 1,
+                entries: report.entries,
+                messages: report.messages_by_type.values().sum::<u64>(),
+                crashes: report.crashes,
+                restarts: report.restarts,
+                losses: report.losses,
+            }),
             Err(CannotReport::Config(error)) => Err(CannotSummarise::Config(error)),
             Err(CannotReport::Failure(failure)) => {
                 let config = Box::new(config);
@@ -84,13 +91,13 @@ pub fn run<A: Algorithm>(ordeals: &Ordeals, progress: &(dyn Fn() + Sync)) -> Res
     let all: Vec<_> = ordeals.numbers.clone().into_par_iter().map(one).collect();
     let mut summary = Summary::default();
     for result in all {
-        let report = result?;
-        summary.ordeals += 1;
-        summary.entries += report.entries;
-        summary.losses += report.losses;
-        summary.messages += report.messages_by_type.values().sum::<u64>();
-        summary.crashes += report.crashes;
-        summary.restarts += report.restarts;
+        let one = result?;
+        summary.ordeals += one.ordeals;
+        summary.entries += one.entries;
+        summary.messages += one.messages;
+        summary.crashes += one.crashes;
+        summary.restarts += one.restarts;
+        summary.losses += one.losses;
     }
     Ok(summary)
 }

@@ -9,6 +9,7 @@ use vez_algorithms::{
         Central, Fila, FilaForest, Lamport, NaimiTrehel, Nxr, Raymond, RicartAgrawala, RicartAgrawalaClock,
         SuzukiKasami, TokenRing,
     },
+    semaphore::{RaymondK, RobustKDirect},
 };
 use vez_lab::{
     sim::{self, Arrivals, Config, Event, Watch},
@@ -52,6 +53,26 @@ fn permissions_cost_the_same_every_time() {
         assert_eq!(exactly::<Lamport>(&config), (2 * n, 2 * n * 3 * (n - 1)));
         // 3(n−1)/n an entry: the coordinator's own entries are free.
         assert_eq!(exactly::<Central>(&config), (2 * n, 2 * 3 * (n - 1)));
+    }
+}
+
+#[test]
+fn k_exclusion_stays_within_its_bounds() {
+    for (nodes, k) in [(4, 1), (4, 3), (8, 2), (8, 5)] {
+        let (least, most) = ((2 * nodes - k - 1) as f64, (2 * (nodes - 1)) as f64);
+        let cost = |arrivals, hold| {
+            let mut config = Config { hold, ..config(nodes, arrivals) };
+            config.system.k = k;
+            [measure::<RaymondK>(&config), measure::<RobustKDirect>(&config)]
+                .map(|report| report.messages_per_entry.mean)
+        };
+        assert_eq!(cost(SELDOM, 0.01), [most; 2], "n={nodes} k={k}");
+        for busy in cost(Arrivals::Saturated, 1.0) {
+            // A request of which replies are still under way at the end is counted for what it has cost so far.
+            assert!((least - 0.05..=most + 0.05).contains(&busy), "n={nodes} k={k}: {busy}");
+            // Whoever stays for long owes several replies to one, and sends one for all.
+            assert!(k == 1 || busy < most - 0.1, "n={nodes} k={k}: {busy}");
+        }
     }
 }
 

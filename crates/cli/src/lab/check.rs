@@ -116,7 +116,7 @@ fn as_json(entry: &Entry, system: &System, config: &Config, report: &Report) -> 
         Workload::Unbounded => json!("unbounded"),
     };
     let mut object = json!({
-        "algorithm": entry.name, "nodes": system.nodes, "settings": system.settings(entry.settings),
+        "algorithm": entry.name, "nodes": system.nodes, "topology": system.topology, "settings": system.settings(entry.settings),
         "requests": requests, "askers": config.askers, "mixed": config.mixed, "network": config.order,
         "crashes": config.crashes, "restarts": config.restarts, "losses": config.losses, "false_suspicions": config.false_suspicions,
         "states": report.states, "transitions": report.transitions, "depth": report.depth,
@@ -151,7 +151,12 @@ fn describe(entry: &Entry, system: &System, config: &Config, report: &Report) ->
     };
     let askers = config.askers.map_or(String::new(), |askers| format!(" of which {askers} may ask,"));
     let settings = in_words(&system.settings(entry.settings));
-    let mut text = format!("{algorithm}: {} nodes{settings},{askers} {requests}, {order}", system.nodes);
+    let nodes = if system.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", system.nodes) };
+    let topology = match system.topology.to_string() {
+        usual if usual == System::of(1).topology.to_string() => String::new(),
+        other => format!(", {other}"),
+    };
+    let mut text = format!("{algorithm}: {nodes}{topology}{settings},{askers} {requests}, {order}");
     for (most, one, more) in [
         (config.crashes, "crash", "crashes"),
         (config.restarts, "return", "returns"),

@@ -2,9 +2,9 @@
 
 use std::{fmt::Write, process::ExitCode};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::json;
-use vez_algorithms::catalog;
+use vez_algorithms::catalog::{self, Entry};
 use vez_lab::{
     named::{self, Record},
     ordeal::{CannotSummarise, NotSurvived, Ordeals, Summary},
@@ -12,13 +12,16 @@ use vez_lab::{
 };
 
 use super::{find, system::DetectorName};
-use crate::output::{print, progress, thousands};
+use crate::output::{in_words, print, progress, tell, thousands};
+
+/// More than this are surely a slip of the keyboard.
+const MOST: u64 = 10_000_000;
 
 /// Simulate an algorithm under random faults, many times.
 #[derive(clap::Args)]
 #[command(
-    after_help = "In each ordeal a few nodes ask at random times while what the algorithm claims to survive goes wrong: crashes, returns, \
-lost messages. The law must hold throughout, and in the end everybody who lives must have been served.
+    after_help = "In each ordeal a few nodes ask at random times while what the algorithm claims to survive goes wrong: crashes, half of them in the \
+midst of sending, returns, lost messages. The law must hold throughout, and in the end everybody who lives must have been served.
 
 Examples:
   vez lab ordeal robust-k
@@ -49,8 +52,14 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        ensure!(self.ordeals > 0, "ordeals is 0; there must be at least one, such as --ordeals 100");
-        let end = self.first.saturating_add(self.ordeals);
+        ensure!(
+            (1..=MOST).contains(&self.ordeals),
+            "ordeals is {}; take at least 1 and at most {MOST}, such as --ordeals 100",
+            self.ordeals
+        );
+        let end = self.first.checked_add(self.ordeals);
+        let end =
+            end.with_context(|| format!("first is {}; there are not so many after it, try --first 0", self.first))?;
         let mut names = self.algorithms.clone();
         if names.is_empty() {
             let tolerant = catalog::ALL.iter().filter(|entry| survives_something(entry));
@@ -63,53 +72,46 @@ impl Args {
                 survives_something(entry),
                 "{name} claims to survive nothing, and so nothing would go wrong; vez lab list says who does"
             );
-            results.push((name.as_str(), self.endure(entry.name, end)?));
+            results.push((name.as_str(), self.endure(entry, end)?));
         }
         print(&if self.json { as_json(&results)? } else { describe(&results) })?;
         Ok(ExitCode::from(u8::from(results.iter().any(|(_, result)| result.is_err()))))
     }
 
-    fn endure(&self, name: &'static str, end: u64) -> Result<Result<Summary, NotSurvived>> {
+    fn endure(&self, entry: &Entry, end: u64) -> Result<Result<Summary, NotSurvived>> {
         let ordeals = Ordeals { numbers: self.first..end, seed: self.seed };
-        let bar = progress(end - self.first, name);
-        let result = named::ordeal(name, self.detector.into(), &ordeals, &|| bar.inc(1));
+        let bar = progress(end - self.first, entry.name);
+        let result = named::ordeal(entry.name, self.detector.into(), &ordeals, &|| bar.inc(1));
         bar.finish_and_clear();
         match result.expect("it is in the catalog") {
             Ok(summary) => Ok(Ok(summary)),
             Err(CannotSummarise::Config(error)) => Err(error.into()),
             Err(CannotSummarise::NotSurvived(failed)) => {
-                self.explain(name, &failed);
+                self.explain(entry, &failed);
                 Ok(Err(*failed))
             }
         }
     }
 
     /// Says what went wrong, shows the last events, and names the command that repeats it.
-    fn explain(&self, name: &str, failed: &NotSurvived) {
+    fn explain(&self, entry: &Entry, failed: &NotSurvived) {
         let NotSurvived { number, failure, config } = failed;
         let mut tail = Tail { from: failure.time - 20.0 * config.delay, lines: std::collections::VecDeque::new() };
         // It fails as before: that is what it is run for.
-        let _ = named::watch(name, self.detector.into(), config, *number, Record::Tail(&mut tail));
-        let system = &config.system;
-        eprintln!("{} nodes, k = {}, {}; what goes wrong:", system.nodes, system.k, system.topology);
-        config.faults.all().iter().for_each(|(time, fault)| eprintln!("{time:>14.6}  {fault:?}"));
-        eprintln!("the last events:");
-        tail.lines.iter().for_each(|line| eprintln!("{line}"));
-        eprintln!("vez: {name}: {failed}");
+        let _ = named::watch(entry.name, self.detector.into(), config, *number, Record::Tail(&mut tail));
+        let (system, settings) = (&config.system, in_words(&config.system.settings(entry.settings)));
+        tell(format_args!("{} nodes, {}{settings}; what goes wrong:", system.nodes, system.topology));
+        config.faults.all().iter().for_each(|(time, fault)| tell(format_args!("{time:.6} {fault}")));
+        tell("the last events:");
+        tail.lines.iter().for_each(tell);
         let detector = match self.detector {
             DetectorName::HiAdsd => "",
             DetectorName::Oracle => " --detector oracle",
         };
-        eprintln!(
-            "vez: to repeat it: vez lab ordeal {name} --first {number} --ordeals 1 --seed {}{detector}",
-            self.seed
-        );
+        let again =
+            format!("vez lab ordeal {} --first {number} --ordeals 1 --seed {}{detector}", entry.name, self.seed);
+        tell(format_args!("vez: {}: {failed}\nvez: to repeat it: {again}", entry.name));
     }
-}
-
-fn survives_something(entry: &catalog::Entry) -> bool {
-    let model = entry.assumptions;
-    model.survives_crashes || model.survives_restarts || model.survives_loss
 }
 
 type Outcome<'a> = (&'a str, Result<Summary, NotSurvived>);

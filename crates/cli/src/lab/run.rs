@@ -11,7 +11,7 @@ use vez_lab::{
 };
 
 use super::{find, system::LoadArgs};
-use crate::output::{in_words, print, progress, stopwatch, thousands};
+use crate::output::{in_words, print, progress, stopwatch, tell, thousands};
 
 /// Simulate an algorithm and measure messages and waiting times.
 #[derive(clap::Args)]
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// How many entries of each run are measured; a script is played to its end instead.
     #[arg(long, default_value_t = 100_000)]
     entries: u64,
-    /// How many entries come before them and are not; 0 for a script.
+    /// How many entries come before them and are not. By default 1000, and 0 for a script.
     #[arg(long)]
     warmup: Option<u64>,
     /// How many independent runs.
@@ -172,9 +172,9 @@ fn explain(name: &str, detector: Detector, config: &Config, failure: &Failure, j
     let mut tail = Tail { from: failure.time - 20.0 * config.delay, lines: std::collections::VecDeque::new() };
     // It fails as before: that is what it is run for.
     let _ = named::watch(name, detector, config, failure.run, Record::Tail(&mut tail));
-    eprintln!("the last events of the run:");
-    tail.lines.iter().for_each(|line| eprintln!("{line}"));
-    eprintln!("vez: {failure}\nvez: to repeat it: {replay}");
+    tell("the last events of the run:");
+    tail.lines.iter().for_each(tell);
+    tell(format_args!("vez: {failure}\nvez: to repeat it: {replay}"));
     Ok(())
 }
 

@@ -114,6 +114,9 @@ impl SystemArgs {
         if self.askers == Some(0) {
             bail!("askers is 0; clients that never ask show nothing, try --askers 1");
         }
+        if let Some(askers) = self.askers.filter(|askers| *askers > nodes) {
+            bail!("askers is {askers} but there are only {nodes} nodes; take at most {nodes}");
+        }
         // Somebody who was turned away asks again after about the time that a message takes.
         let about = Duration::try_from_secs_f64(delay.min(1e6)).unwrap_or_default();
         let patience = match (self.patience, law) {

@@ -14,6 +14,7 @@ use vez_lab::{
 };
 
 use super::{find, system::LoadArgs};
+use crate::output::tell;
 
 /// Write a simulated run down as JSON Lines.
 #[derive(clap::Args)]
@@ -63,7 +64,7 @@ impl Args {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(CannotReport::Config(error)) => Err(error.into()),
             Err(CannotReport::Failure(failure)) => {
-                eprintln!("vez: {failure}");
+                tell(format_args!("vez: {failure}"));
                 Ok(ExitCode::from(1))
             }
         }

@@ -1,6 +1,6 @@
 //! What goes wrong, and when.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use vez_algorithms::{NodeId, NodeSet};
 
@@ -25,6 +25,25 @@ pub enum Fault {
     Duplicate(f64),
     /// From now on each of these nodes crashes, and is back at once, so many times in a unit of time on average.
     Resets(f64, Vec<NodeId>),
+}
+
+impl fmt::Display for Fault {
+    /// As it stands in a script.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = |nodes: &[NodeId]| nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(" ");
+        match self {
+            Self::Crash(node) => write!(f, "crash {node}"),
+            Self::CrashSending(node) => write!(f, "crash {node} sending"),
+            Self::Restart(node) => write!(f, "restart {node}"),
+            Self::Partition(groups) => {
+                write!(f, "partition {}", groups.iter().map(|group| words(group)).collect::<Vec<_>>().join(" | "))
+            }
+            Self::Heal => write!(f, "heal"),
+            Self::Loss(probability) => write!(f, "loss {probability}"),
+            Self::Duplicate(probability) => write!(f, "duplicate {probability}"),
+            Self::Resets(rate, nodes) => write!(f, "resets {rate} {}", words(nodes)),
+        }
+    }
 }
 
 /// A fault script: faults in the order of their time.
@@ -204,6 +223,8 @@ mod tests {
             ]
         );
         assert_eq!(faults.last_node(), Some(3));
+        let again: String = faults.all().iter().map(|(time, fault)| format!("{time} {fault}\n")).collect();
+        assert_eq!(again.parse(), Ok(faults));
     }
 
     #[test]

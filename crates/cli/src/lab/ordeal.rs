@@ -114,6 +114,11 @@ impl Args {
     }
 }
 
+fn survives_something(entry: &Entry) -> bool {
+    let model = entry.assumptions;
+    model.survives_crashes || model.survives_restarts || model.survives_loss
+}
+
 type Outcome<'a> = (&'a str, Result<Summary, NotSurvived>);
 
 fn as_json(results: &[Outcome<'_>]) -> Result<String> {

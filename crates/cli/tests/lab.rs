@@ -182,6 +182,20 @@ fn mistakes_are_named_and_mended() {
         "lab run group-quorum --groups 0",
         "vez: there are 0 groups to choose from; take at least 1, such as --groups 3",
     );
+    refused(
+        "lab check ledger-group --groups 4000000000",
+        "vez: 4000000000 groups are too many to choose from; take at most 65536",
+    );
+    refused("lab check nxr --askers 4", "vez: askers is 4 but there are only 3 nodes; take at most 3");
+    refused(
+        "lab ordeal bully --ordeals 0",
+        "vez: ordeals is 0; take at least 1 and at most 10000000, such as --ordeals 100",
+    );
+    let last = u64::MAX;
+    refused(
+        &format!("lab ordeal bully --first {last}"),
+        &format!("vez: first is {last}; there are not so many after it, try --first 0"),
+    );
     let no_majority = "vez: 2 of 5 votes are no majority, and two could have them; take at least 3";
     refused("lab run voting --majority 2", no_majority);
     refused("lab check voting --replicas 4 --majority 2", &no_majority.replace('5', "4"));

@@ -1,6 +1,6 @@
 //! What the checker says of every algorithm. A file under `checks/` has the explorations of one algorithm, each a line such
 //! as `check nodes=3 requests=2 crashes=1`, with what came out below; `UPDATE_GOLDENFILES=1` writes that anew. Those under
-//! `checks/large/` take half an hour and some gigabytes: `cargo test --release -p vez-lab --test check -- --ignored`.
+//! `checks/large/` take half an hour and some gigabytes: `cargo test -p vez-lab --test check -- --ignored`.
 
 mod systems;
 

@@ -73,14 +73,14 @@ impl Family for Election {
         Ok(())
     }
 
-    /// Whoever called for an election waits for its end, and whoever has not heard of the latest leader waits for that; but if
-    /// that leader is dead, only for somebody to find it silent.
+    /// Whoever called for an election waits for its end, and whoever knows of no leader, or of another than the latest, waits
+    /// for that one. But if a leader is dead, nothing is owed to those that follow it before one of them has found it silent.
     fn waits(scene: &Scene<'_, Self>, node: NodeId) -> bool {
         let client = scene.client(node);
-        let known =
-            scene.living().filter(|(other, _)| (scene.connected)(node, *other)).filter_map(|(_, theirs)| theirs.news);
-        let latest = known.max_by_key(|(_, term)| *term);
-        let at_work = |(leader, _): &(NodeId, Term)| (scene.alive)(*leader) && (scene.connected)(node, *leader);
-        client.phase == Phase::Waiting || latest.filter(at_work).is_some_and(|latest| client.news != Some(latest))
+        let reaches = |other: NodeId| (scene.alive)(other) && (scene.connected)(node, other);
+        let known = scene.living().filter(|(other, _)| reaches(*other)).filter_map(|(_, theirs)| theirs.news);
+        let latest = known.max_by_key(|(_, term)| *term).filter(|(leader, _)| reaches(*leader));
+        let content = client.news.is_some_and(|(leader, _)| !reaches(leader));
+        client.phase == Phase::Waiting || !content && latest.is_some_and(|latest| client.news != Some(latest))
     }
 }

@@ -346,7 +346,7 @@ pub type Canonical<P> = fn(&mut [P], &mut [<P as Protocol>::Message]);
 
 /// A whole system at one instant, for a law that concerns all of it.
 pub struct World<'a, P: Protocol> {
-    /// Every node, in the order of their numbers; those that have crashed as they were then.
+    /// Every node, in the order of their numbers; of those that have crashed nothing can be said.
     pub nodes: &'a [&'a P],
     /// Those that have crashed.
     pub crashed: &'a NodeSet,

@@ -36,7 +36,8 @@ fn every_check_comes_out_as_written() {
 #[ignore = "takes half an hour"]
 fn every_large_check_comes_out_as_written() {
     for name in files(&checks().join("large")) {
-        let mut explorer = Explorer { entry: catalog::find(&name).expect("it has a check"), holds: Vec::new() };
+        let entry = catalog::find(&name).expect("it has a check");
+        let mut explorer = Explorer { entry, max_states: 200_000_000, holds: Vec::new() };
         goldenscript::run(&mut explorer, checks().join("large").join(&name)).expect("a check that can be read");
     }
 }
@@ -57,7 +58,7 @@ fn files(folder: &Path) -> Vec<String> {
 
 /// Runs the explorations of an algorithm.
 fn play(entry: &'static catalog::Entry) -> Result<(), String> {
-    let mut explorer = Explorer { entry, holds: Vec::new() };
+    let mut explorer = Explorer { entry, max_states: 20_000_000, holds: Vec::new() };
     goldenscript::run(&mut explorer, checks().join(entry.name)).map_err(|error| error.to_string())?;
     explorer.shows_what_the_model_claims()
 }
@@ -120,6 +121,7 @@ impl std::str::FromStr for Network {
 
 struct Explorer {
     entry: &'static catalog::Entry,
+    max_states: usize,
     /// The explorations in which all laws held.
     holds: Vec<Config>,
 }
@@ -154,6 +156,7 @@ impl goldenscript::Runner for Explorer {
             restarts: restarts.unwrap_or(0),
             losses: losses.unwrap_or(0),
             false_suspicions: false_suspicions.unwrap_or(0),
+            max_states: self.max_states,
             ..config(
                 requests.map_or(Workload::Unbounded, Workload::Requests),
                 network.as_ref().map_or(self.entry.assumptions.order, |network| network.0),

@@ -1,6 +1,6 @@
 //! Breadth first through all states.
 
-use vez_algorithms::{Algorithm, Family, Phase};
+use vez_algorithms::{Algorithm, Family, Phase, Setting};
 
 use super::{
     Breach, CannotCheck, Config, Workload,
@@ -178,7 +178,8 @@ impl Sometimes {
     }
 
     fn missing<P: Algorithm>(&self, model: &Model<P>) -> Option<&'static str> {
-        let competes = P::Family::LEAVE.is_some() && model.askers >= 2 && model.limit < model.nodes;
+        let room_for_all = P::SETTINGS.contains(&Setting::K) && model.limit >= model.nodes;
+        let competes = P::Family::LEAVE.is_some() && model.askers >= 2 && !room_for_all;
         match (self.somebody_served, self.two_waiting || !competes) {
             (false, _) if P::Family::LEAVE.is_some() => Some("somebody was inside"),
             (false, _) => Some("anything was done"),

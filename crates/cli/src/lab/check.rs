@@ -152,10 +152,8 @@ fn describe(entry: &Entry, system: &System, config: &Config, report: &Report) ->
     let askers = config.askers.map_or(String::new(), |askers| format!(" of which {askers} may ask,"));
     let settings = in_words(&system.settings(entry.settings));
     let nodes = if system.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", system.nodes) };
-    let topology = match system.topology.to_string() {
-        usual if usual == System::of(1).topology.to_string() => String::new(),
-        other => format!(", {other}"),
-    };
+    let is_usual = system.topology == System::of(system.nodes).topology;
+    let topology = if is_usual { String::new() } else { format!(", {}", system.topology) };
     let mut text = format!("{algorithm}: {nodes}{topology}{settings},{askers} {requests}, {order}");
     for (most, one, more) in [
         (config.crashes, "crash", "crashes"),

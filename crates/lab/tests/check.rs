@@ -1,6 +1,6 @@
 //! What the checker says of every algorithm. A file under `checks/` has the explorations of one algorithm, each a line such
 //! as `check nodes=3 requests=2 crashes=1`, with what came out below; `UPDATE_GOLDENFILES=1` writes that anew. Those under
-//! `checks/large/` take half an hour and some gigabytes: `cargo test -p vez-lab --test check -- --ignored`.
+//! `checks/large/` take many minutes and some gigabytes: `cargo test -p vez-lab --test check -- --ignored`.
 
 mod systems;
 
@@ -33,7 +33,7 @@ fn every_check_comes_out_as_written() {
 }
 
 #[test]
-#[ignore = "takes half an hour"]
+#[ignore = "takes many minutes"]
 fn every_large_check_comes_out_as_written() {
     for name in files(&checks().join("large")) {
         let entry = catalog::find(&name).expect("it has a check");

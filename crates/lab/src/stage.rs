@@ -36,7 +36,7 @@ pub enum Step<P: Protocol> {
     Lose(Packet<P::Message>),
     /// A timer fires.
     Fire(NodeId, P::Timer),
-    /// A node crashes, and all that was on its way to it is lost.
+    /// A node crashes. What arrives while it is dead is lost.
     Crash(NodeId),
     /// A crashed node is back, as it was in the beginning.
     Restart(NodeId),
@@ -172,6 +172,9 @@ impl<P: Algorithm> Stage<P> {
             Step::Deliver(packet) => {
                 self.take(&packet)?;
                 let Packet { from, to, message } = packet;
+                if self.is_dead(to) {
+                    return Ok(format!("{to} is dead\n"));
+                }
                 Ok(self.let_happen(to, Input::Message { from, message }, choices))
             }
             Step::Lose(packet) => {
@@ -188,7 +191,6 @@ impl<P: Algorithm> Stage<P> {
                 self.crashed[node.index()] = true;
                 self.clients[node.index()] = Client::default();
                 self.timers[node.index()].clear();
-                self.in_flight.retain(|packet| packet.to != node);
                 Ok(format!("{node} is dead\n"))
             }
             Step::Restart(node) => {
@@ -222,13 +224,14 @@ impl<P: Algorithm> Stage<P> {
         Ok(told)
     }
 
-    /// Delivers messages in the order of their sending until none is left, and tells of each.
+    /// Delivers messages in the order of their sending until none is left, and tells of each that arrives.
     ///
     /// # Errors
     /// If it takes more than `limit` deliveries. So many have been made then.
     pub fn settle(&mut self, limit: usize) -> Result<String, CannotPlay> {
         let mut told = String::new();
         for _ in 0..limit {
+            self.in_flight.retain(|packet| !self.crashed[packet.to.index()]);
             let Some(packet) = self.in_flight.first().cloned() else { return Ok(told) };
             told += &self.deliver(packet)?;
         }
@@ -274,7 +277,6 @@ impl<P: Algorithm> Stage<P> {
         for effect in effects {
             told += &format!("{}\n", describe::<P>(node, &effect));
             match effect {
-                Effect::Send(to, _) if self.crashed[to.index()] => {}
                 Effect::Send(to, message) => self.in_flight.push(Packet { from: node, to, message }),
                 Effect::SetTimer(timer, _) => {
                     self.timers[node.index()].insert(timer);

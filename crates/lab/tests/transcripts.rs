@@ -291,12 +291,12 @@ fn states<A: Algorithm>(stage: &Stage<A>, names: &[Name]) -> String {
     all.filter(|(node, _)| wanted(*node)).map(|(node, state)| format!("{node} is {state:?}\n")).collect()
 }
 
+/// What is on its way to those who live.
 fn flying<A: Algorithm>(stage: &Stage<A>) -> String {
-    if stage.in_flight().is_empty() {
-        return "nothing is on its way\n".to_owned();
-    }
+    let arrives = stage.in_flight().iter().filter(|packet| !stage.is_dead(packet.to));
     let line = |Packet { from, to, message }: &Packet<A::Message>| format!("{from} → {to} {message:?}\n");
-    stage.in_flight().iter().map(line).collect()
+    let lines: String = arrives.map(line).collect();
+    if lines.is_empty() { "nothing is on its way\n".to_owned() } else { lines }
 }
 
 /// The lemmas of the algorithm's paper, if it has any.

@@ -257,6 +257,7 @@ impl<P: Algorithm> Book<P> {
                 local.timers.values_mut().for_each(|left| *left = left.saturating_sub(passed));
                 Some(Input::Timer(timer))
             }
+            Action::Receive(_) if local.crashed => None,
             Action::Receive(packet) => {
                 let packet = &self.packets[packet as usize];
                 Some(Input::Message { from: packet.from, message: packet.message.clone() })
@@ -293,11 +294,11 @@ impl<P: Algorithm> Book<P> {
             }
             Action::Lose(_) => local.losses += 1,
             Action::Perish(_) => {}
+            Action::Receive(_) => debug_assert!(local.crashed, "a living node notices what it receives"),
             Action::Ask(_)
             | Action::Leave
             | Action::Restart
             | Action::Fire(_)
-            | Action::Receive(_)
             | Action::Notice(_)
             | Action::Accuse(_) => unreachable!("a node notices these"),
         }
@@ -318,6 +319,16 @@ impl<P: Algorithm> Book<P> {
         let after = self.intern(after);
         self.later.insert((local, passed), after);
         after
+    }
+
+    /// A local state after another node has come back: the failure detector may tell of its next crash.
+    pub(super) fn untold(&mut self, local: u32, of: NodeId) -> u32 {
+        if !self.told(local, of) {
+            return local;
+        }
+        let mut after = self.locals[local as usize].clone();
+        after.told.remove(of);
+        self.intern(after)
     }
 
     /// Runs a handler. `script` holds answers to its choices, each with how many there were; it is continued with zeros.

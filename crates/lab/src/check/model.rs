@@ -145,7 +145,7 @@ impl<P: Algorithm> Model<P> {
     fn go_wrong(&mut self, state: &[u32], into: &mut Vec<Transition>) {
         let crashes = self.spent(state, |facts| facts.crashes);
         let dead = self.locals_of(state).filter(|facts| facts.crashed).count();
-        let (may_crash, may_return) = (crashes < self.config.crashes, crashes - dead < self.config.restarts);
+        let (may_crash, may_return) = (crashes < self.config.crashes, self.may_return(state));
         let may_lie = P::MODEL.detector && self.spent(state, |facts| facts.lies) < self.config.false_suspicions;
         if !may_crash && dead == 0 && !may_lie {
             return;
@@ -200,12 +200,12 @@ impl<P: Algorithm> Model<P> {
         if taken != u32::MAX {
             next.remove(taken as usize);
         }
-        if action == Action::Crash {
-            let mut at = 0;
-            next.retain(|&packet| {
-                at += 1;
-                at <= self.nodes || self.book.receiver(packet) != actor.index()
-            });
+        match action {
+            Action::Crash | Action::Restart if !self.may_return(next) => self.forget_the_dead(next),
+            _ => {}
+        }
+        if action == Action::Restart && P::MODEL.detector {
+            next.iter_mut().take(self.nodes).for_each(|local| *local = self.book.untold(*local, actor));
         }
         for at in 0..self.book.outcome(outcome).sends.len() {
             self.insert(next, self.book.outcome(outcome).sends[at]);
@@ -215,10 +215,30 @@ impl<P: Algorithm> Model<P> {
         }
     }
 
-    /// Puts a packet in its place. Nothing is ever on its way to a dead node.
+    /// Whether somebody who is dead may still come back.
+    fn may_return(&self, state: &[u32]) -> bool {
+        let dead = self.locals_of(state).filter(|facts| facts.crashed).count();
+        self.config.restarts > self.spent(state, |facts| facts.crashes) - dead
+    }
+
+    /// What is on its way to those who are dead for good makes no difference any more.
+    fn forget_the_dead(&self, state: &mut Vec<u32>) {
+        let dead: NodeSet =
+            NodeId::all(self.nodes).filter(|node| self.book.facts(state[node.index()]).crashed).collect();
+        let mut at = 0;
+        state.retain(|&packet| {
+            at += 1;
+            at <= self.nodes || !dead.contains(NodeId::from_index(self.book.receiver(packet)))
+        });
+    }
+
+    /// Puts a packet in its place, unless it is for somebody who is dead for good.
     fn insert(&self, state: &mut Vec<u32>, packet: u32) {
         let channel = self.book.channel(packet);
-        if self.config.crashes > 0 && self.book.facts(state[self.book.receiver(packet)]).crashed {
+        if self.config.crashes > 0
+            && self.book.facts(state[self.book.receiver(packet)]).crashed
+            && !self.may_return(state)
+        {
             return;
         }
         let in_flight = &state[self.nodes..];

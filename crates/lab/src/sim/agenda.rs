@@ -73,6 +73,23 @@ impl<P: Protocol> Agenda<P> {
         self.sequence + 1
     }
 
+    /// Takes some of the messages of a node that are on their way. `lost` is asked of each, by its receiver, in the order of
+    /// their arrival.
+    pub(super) fn lose(&mut self, sender: NodeId, mut lost: impl FnMut(NodeId) -> bool) -> Vec<(NodeId, P::Message)> {
+        let sent = |entry: &Entry<P>| matches!(entry.due, Due::Receive { from, .. } if from == sender);
+        let (mut sent, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.entries).into_iter().partition(sent);
+        self.entries = rest.into();
+        sent.sort_by(|one, other| other.cmp(one));
+        let mut gone = Vec::new();
+        for entry in sent {
+            match entry.due {
+                Due::Receive { to, message, .. } if lost(to) => gone.push((to, message)),
+                due => self.entries.push(Entry { due, ..entry }),
+            }
+        }
+        gone
+    }
+
     /// Takes what is due next.
     pub(super) fn next(&mut self) -> Option<(f64, Due<P>)> {
         self.entries.pop().map(|entry| (entry.time, entry.due))

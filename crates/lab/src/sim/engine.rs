@@ -254,10 +254,6 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
         }
         let sends = |effect: &Effect<_, _, _>| matches!(effect, Effect::Send(..));
         let breaks = self.troubles.breaking.contains(node) && effects.iter().any(sends);
-        let loss = self.troubles.loss;
-        if breaks {
-            self.troubles.loss = loss.max(0.5);
-        }
         for effect in effects.drain(..) {
             if self.watch.watches() {
                 self.watch.see(self.now, node, Event::Effect(&effect));
@@ -283,8 +279,8 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
         }
         self.effects = effects;
         if breaks {
-            self.troubles.loss = loss;
             self.crash(node);
+            self.lose_half(node);
         }
         Ok(())
     }

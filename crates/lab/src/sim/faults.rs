@@ -11,7 +11,8 @@ use crate::random::Stream;
 pub enum Fault {
     /// A node stops for good, or until it is restarted. What it knew is lost, and so is what arrives meanwhile.
     Crash(NodeId),
-    /// The same, in the midst of its sending: the next time that it sends something, it crashes, and half of that is lost.
+    /// The same, in the midst of its sending: the next time that it sends something, it crashes, and half of what
+    /// it has sent and has not arrived is lost.
     CrashSending(NodeId),
     /// A crashed node starts again, with the state that it had in the beginning.
     Restart(NodeId),

@@ -1,6 +1,6 @@
 //! What goes wrong in a run: crashes, returns, and what nodes hear of them.
 
-use vez_algorithms::{Algorithm, Input, NodeId, Phase};
+use vez_algorithms::{Algorithm, Input, NodeId, NodeSet, Order, Phase};
 
 use super::{super::agenda::Due, Arrivals, Engine, Event, Fault, Stopped, Watch};
 
@@ -64,6 +64,25 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
         self.watch.see(self.now, node, Event::Crashed);
         if P::MODEL.detector {
             self.tell_of(node);
+        }
+    }
+
+    /// Half of what a node has sent and has not arrived is lost. Where messages keep their order, so is what it sent after
+    /// one that is lost.
+    pub(super) fn lose_half(&mut self, node: NodeId) {
+        let mut broken = NodeSet::new();
+        let (troubles, fifo) = (&mut self.troubles, self.config.order == Order::Fifo);
+        let lost = self.agenda.lose(node, |to| {
+            let lost = (fifo && broken.contains(to)) || troubles.happens(0.5);
+            if lost {
+                broken.insert(to);
+            }
+            lost
+        });
+        for (to, message) in lost {
+            self.in_flight -= 1;
+            self.metrics.losses += 1;
+            self.watch.see(self.now, node, Event::Lost(to, &message));
         }
     }
 

@@ -78,7 +78,7 @@ fn second_after_first(world: &World<'_, Herald>) -> Result<(), &'static str> {
     if world.nodes.iter().any(|node| node.second && !node.first) {
         return Err("a message was lost and the next one was not");
     }
-    let heard = |node: &Herald| u8::from(node.first) + u8::from(node.second);
+    let heard = |node: &&Herald| u8::from(node.first) + u8::from(node.second);
     let (most, least) = (world.nodes[1..].iter().map(heard).max(), world.nodes[1..].iter().map(heard).min());
     if world.in_flight.is_empty() && (most, least) == (Some(2), Some(1)) {
         return Err("one has heard more than another");
@@ -119,7 +119,6 @@ fn the_simulator_does_so_if_told_to() {
             entries: 1,
             warmup: 0,
             runs: runs.clone(),
-            order: Order::Fifo,
             ..load::config(3, ask.clone())
         })
     };

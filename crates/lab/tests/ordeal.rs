@@ -11,7 +11,7 @@ use vez_lab::{
 };
 
 /// How many ordeals of each algorithm a test run has time for.
-const SHARE: u64 = 50;
+const SHARE: u64 = 200;
 
 #[test]
 fn everything_survives_what_it_claims_to() {

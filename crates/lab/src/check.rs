@@ -46,6 +46,9 @@ pub struct Config {
     pub losses: usize,
     /// How often the failure detector may take a living node for dead.
     pub false_suspicions: usize,
+    /// Whether messages take no time, for algorithms that count on time. That leaves out much of what can happen, and there
+    /// are far fewer states.
+    pub instant: bool,
     /// Whether states are told apart by all they contain, instead of by a 64-bit fingerprint.
     pub exact: bool,
     /// More states than this are too many.

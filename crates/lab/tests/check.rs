@@ -102,6 +102,8 @@ enum Command {
         losses: Option<usize>,
         #[arg(key)]
         false_suspicions: Option<usize>,
+        #[arg(key)]
+        instant: Option<bool>,
     },
 }
 
@@ -148,7 +150,8 @@ impl goldenscript::Runner for Explorer {
     type Command = Command;
 
     fn run(&mut self, command: &Command, _context: &goldenscript::Context) -> Result<String, Box<dyn Error>> {
-        let Command::Check { nodes, requests, network, crashes, restarts, losses, false_suspicions, .. } = command;
+        let Command::Check { nodes, requests, network, crashes, restarts, losses, false_suspicions, instant, .. } =
+            command;
         let config = Config {
             askers: askers(command),
             mixed: mixed(command),
@@ -156,6 +159,7 @@ impl goldenscript::Runner for Explorer {
             restarts: restarts.unwrap_or(0),
             losses: losses.unwrap_or(0),
             false_suspicions: false_suspicions.unwrap_or(0),
+            instant: instant.unwrap_or(false),
             max_states: self.max_states,
             ..config(
                 requests.map_or(Workload::Unbounded, Workload::Requests),

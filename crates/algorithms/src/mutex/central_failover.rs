@@ -264,10 +264,11 @@ impl CentralFailover {
                 line.pop_front(); // FAILOVER:1
                 self.grant(cx);
             }
+            Role::Serving { .. } => {} // FAILOVER:3 It left and died, and was given up meanwhile.
             Role::Rebuilding { inside, .. } if *inside == Some(from) => *inside = None,
             Role::Rebuilding { left, .. } => *left = Some(from), // FAILOVER:6 It has overtaken the report.
             Role::Deposed => {}                                  // FAILOVER:8 It will report that it is not inside.
-            Role::Serving { .. } | Role::Client => cx.violation("Release by a node whose turn it is not"),
+            Role::Client => cx.violation("Release to a node that does not coordinate"),
         }
     }
 

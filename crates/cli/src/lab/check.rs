@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::json;
-use vez_algorithms::{Order, catalog::Entry};
+use vez_algorithms::{Order, Timing, catalog::Entry};
 use vez_lab::{
     check::{Bound, Config, Report, Verdict, Workload},
     named,
@@ -55,6 +55,9 @@ pub(crate) struct Args {
     /// How often the failure detector may take a living node for dead, for algorithms that need one.
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     false_suspicions: usize,
+    /// Take messages to arrive at once, for algorithms that count on time: far fewer states, and much that can happen left out.
+    #[arg(long)]
+    instant: bool,
     /// Tell states apart by all they contain, instead of by a 64-bit fingerprint.
     #[arg(long)]
     exact: bool,
@@ -79,6 +82,11 @@ impl Args {
             "{} asks no failure detector that could be wrong; + marks those that do in vez lab list",
             entry.name
         );
+        anyhow::ensure!(
+            !self.instant || entry.assumptions.timing == Timing::Bounded,
+            "--instant makes no difference to {}, which does not count on time; * marks those that do in vez lab list",
+            entry.name
+        );
         let system = self.system.system(entry, self.nodes, 1.0, DelayLaw::Constant)?;
         let setup = system.setup(1, 0)?;
         let config = Config {
@@ -90,6 +98,7 @@ impl Args {
             restarts: self.restarts,
             losses: self.losses,
             false_suspicions: self.false_suspicions,
+            instant: self.instant,
             exact: self.exact,
             max_states: self.max_states,
         };
@@ -118,7 +127,7 @@ fn as_json(entry: &Entry, system: &System, config: &Config, report: &Report) -> 
     let mut object = json!({
         "algorithm": entry.name, "nodes": system.nodes, "topology": system.topology, "settings": system.settings(entry.settings),
         "requests": requests, "askers": config.askers, "mixed": config.mixed, "network": config.order,
-        "crashes": config.crashes, "restarts": config.restarts, "losses": config.losses, "false_suspicions": config.false_suspicions,
+        "crashes": config.crashes, "restarts": config.restarts, "losses": config.losses, "false_suspicions": config.false_suspicions, "instant": config.instant,
         "states": report.states, "transitions": report.transitions, "depth": report.depth,
         "bytes_per_state": report.bytes_per_state, "seconds": report.elapsed.as_secs_f64(),
     });
@@ -149,12 +158,17 @@ fn describe(entry: &Entry, system: &System, config: &Config, report: &Report) ->
         Order::Fifo => "messages in order",
         Order::Any => "messages in any order",
     };
+    let delay = match (entry.assumptions.timing, config.instant) {
+        (Timing::Any, _) => "",
+        (Timing::Bounded, true) => " and at once",
+        (Timing::Bounded, false) => " and in time",
+    };
     let askers = config.askers.map_or(String::new(), |askers| format!(" of which {askers} may ask,"));
     let settings = in_words(&system.settings(entry.settings));
     let nodes = if system.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", system.nodes) };
     let is_usual = system.topology == System::of(system.nodes).topology;
     let topology = if is_usual { String::new() } else { format!(", {}", system.topology) };
-    let mut text = format!("{algorithm}: {nodes}{topology}{settings},{askers} {requests}, {order}");
+    let mut text = format!("{algorithm}: {nodes}{topology}{settings},{askers} {requests}, {order}{delay}");
     for (most, one, more) in [
         (config.crashes, "crash", "crashes"),
         (config.restarts, "return", "returns"),

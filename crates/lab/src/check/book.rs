@@ -1,6 +1,6 @@
 //! What nodes do, written down: each local state, message and outcome once.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
@@ -20,7 +20,7 @@ pub(super) struct Local<P: Protocol> {
     client: Client<P::Family>,
     /// How often the client may still ask; `None` is for ever.
     left: Option<u32>,
-    /// The timers that are set. If time is bounded, each with what is left of it, in billionths; otherwise with 0.
+    /// The timers that are set. If time is bounded, each with what is left of it, in [`THIRDS`]; otherwise with 0.
     timers: BTreeMap<P::Timer, u64>,
     crashed: bool,
     /// Of whose crash the failure detector has told it.
@@ -44,6 +44,17 @@ pub(super) struct Facts {
     pub(super) timers: SmallVec<[(u32, u64); 2]>,
 }
 
+/// In a state, the number of a packet that has been on its way for as long as a message may take has this bit.
+pub(super) const LATE: u32 = 1 << 31;
+
+/// Nanoseconds are counted in thirds, so that a third of any time is a whole number.
+pub(super) const THIRDS: u64 = 3;
+
+/// A time, counted so.
+pub(super) fn thirds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).saturating_mul(THIRDS)
+}
+
 /// Something that can happen at a node. The numbers are those of wants, and of interned timers and packets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Action {
@@ -52,6 +63,8 @@ pub(super) enum Action {
     Crash,
     Restart,
     Fire(u32),
+    /// Time passes, and nothing happens.
+    Pass,
     Receive(u32),
     Lose(u32),
     /// A message is lost with the node that sent it: it crashed in the midst of its sending.
@@ -63,11 +76,17 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// A client may go on thinking for ever, and nothing need go wrong; all else happens in the end.
+    /// A client may go on thinking for ever, and nothing need go wrong; all else happens in the end. That time passes is of no
+    /// use to anybody but for what fires then.
     pub(super) fn must_happen(self) -> bool {
         match self {
-            Self::Leave | Self::Fire(_) | Self::Receive(_) | Self::Notice(_) => true,
-            Self::Ask(_) | Self::Crash | Self::Restart | Self::Lose(_) | Self::Perish(_) | Self::Accuse(_) => false,
+            Self::Leave | Self::Fire(_) | Self::Pass | Self::Receive(_) | Self::Notice(_) => true,
+            Self::Ask(_)
+            | Self::Crash
+            | Self::Restart
+            | Self::Lose(_)
+            | Self::Perish(_)
+            | Self::Accuse(_) => false,
         }
     }
 }
@@ -176,19 +195,19 @@ impl<P: Algorithm> Book<P> {
     }
 
     pub(super) fn message(&self, number: u32) -> &Packet<P::Message> {
-        &self.packets[number as usize]
+        &self.packets[(number & !LATE) as usize]
     }
 
     pub(super) fn channel(&self, packet: u32) -> u32 {
-        self.channels[packet as usize]
+        self.channels[(packet & !LATE) as usize]
     }
 
     pub(super) fn receiver(&self, packet: u32) -> usize {
-        self.channels[packet as usize] as usize % self.nodes
+        self.channels[(packet & !LATE) as usize] as usize % self.nodes
     }
 
     pub(super) fn sender(&self, packet: u32) -> usize {
-        self.channels[packet as usize] as usize / self.nodes
+        self.channels[(packet & !LATE) as usize] as usize / self.nodes
     }
 
     pub(super) fn timer(&self, number: u32) -> P::Timer {
@@ -275,7 +294,7 @@ impl<P: Algorithm> Book<P> {
                 local.lies += 1;
                 Some(Input::Crash(node))
             }
-            Action::Crash | Action::Lose(_) | Action::Perish(_) => None,
+            Action::Pass | Action::Crash | Action::Lose(_) | Action::Perish(_) => None,
         }
     }
 
@@ -293,7 +312,7 @@ impl<P: Algorithm> Book<P> {
                 local.crashes += 1;
             }
             Action::Lose(_) => local.losses += 1,
-            Action::Perish(_) => {}
+            Action::Perish(_) | Action::Pass => {}
             Action::Receive(_) => debug_assert!(local.crashed, "a living node notices what it receives"),
             Action::Ask(_)
             | Action::Leave
@@ -357,7 +376,7 @@ impl<P: Algorithm> Book<P> {
                 Effect::SetTimer(timer, after) => {
                     let left = match P::MODEL.timing {
                         Timing::Any => 0,
-                        Timing::Bounded => u64::try_from(after.start.as_nanos()).unwrap_or(u64::MAX),
+                        Timing::Bounded => thirds(after.start),
                     };
                     local.timers.insert(*timer, left);
                 }

@@ -12,7 +12,7 @@ use vez_algorithms::{
 pub(super) use super::book::Action;
 use super::{
     Breach, Config, Workload,
-    book::{Book, Facts, Outcome},
+    book::{Book, Facts, LATE, Outcome, THIRDS, thirds},
     visited::Visited,
 };
 use crate::{
@@ -33,6 +33,10 @@ pub(super) struct Transition {
 
 /// A state is a list of numbers: the local state of each node, then the messages in flight. If messages cannot overtake
 /// each other, those with the same sender and receiver stand in the order of their sending; otherwise all are sorted.
+///
+/// Where time is bounded it passes in steps, each a third of `patience` or as much as is left of the next timer. A message
+/// takes one step at most, so that an answer comes back before patience is at an end, and a timer fires when nothing is left
+/// of it. Where nothing is on its way, all that is left of the next timer may pass at once.
 pub(super) struct Model<P: Algorithm> {
     pub(super) nodes: usize,
     /// How many nodes have clients that ask.
@@ -40,6 +44,8 @@ pub(super) struct Model<P: Algorithm> {
     /// How many may be inside.
     pub(super) limit: usize,
     config: Config,
+    /// How far a step of time goes.
+    moment: u64,
     canonical: bool,
     book: Book<P>,
     pub(super) first: Vec<u32>,
@@ -57,6 +63,7 @@ impl<P: Algorithm> Model<P> {
             askers,
             limit: setup.k,
             config: config.clone(),
+            moment: thirds(setup.patience) / THIRDS,
             canonical: config.workload == Workload::Unbounded || askers == 0,
             book: Book::new(&nodes, Links::of::<P>(setup), wants, askers, config),
             first: Vec::new(),
@@ -97,6 +104,9 @@ impl<P: Algorithm> Model<P> {
                 }
             }
         }
+        if self.pause(state).is_some() {
+            self.add(NodeId(0), state[0], Action::Pass, u32::MAX, into);
+        }
         self.go_wrong(state, into);
         let mortal = self.config.crashes > 0;
         let lossy = self.spent(state, |facts| facts.losses) < self.config.losses;
@@ -117,28 +127,43 @@ impl<P: Algorithm> Model<P> {
             let to = self.book.receiver(packet);
             let mut may = |action| self.add(NodeId::from_index(to), state[to], action, at as u32, into);
             if first {
-                may(Action::Receive(packet));
+                may(Action::Receive(packet & !LATE));
             }
             if first && lossy {
-                may(Action::Lose(packet));
+                may(Action::Lose(packet & !LATE));
             }
             if perishable {
-                may(Action::Perish(packet));
+                may(Action::Perish(packet & !LATE));
             }
         }
     }
 
-    /// What must be left of a timer so that it may fire now; nothing if none may. Where time is bounded, it stands still
-    /// while a message is on its way, and the timer that is due first fires first.
+    /// What must be left of a timer so that it may fire now; nothing if none may.
     fn due(&self, state: &[u32]) -> Option<u64> {
+        let nothing_in_flight = state.len() == self.nodes;
         match P::MODEL.timing {
             Timing::Any => Some(0),
-            Timing::Bounded if state.len() > self.nodes => None,
-            Timing::Bounded => {
-                let left = |facts: &Facts| facts.timers.iter().map(|(_, left)| *left).min();
-                self.locals_of(state).filter_map(left).min()
-            }
+            Timing::Bounded if nothing_in_flight => self.next_timer(state),
+            Timing::Bounded if self.config.instant => None,
+            Timing::Bounded => self.next_timer(state).filter(|left| *left == 0),
         }
+    }
+
+    /// How much time may pass while nothing happens; nothing if none may. Until the next timer it passes when that fires,
+    /// unless a message is on its way meanwhile.
+    fn pause(&self, state: &[u32]) -> Option<u64> {
+        if P::MODEL.timing == Timing::Any || self.config.instant {
+            return None;
+        }
+        let left = self.next_timer(state)?;
+        let in_flight = &state[self.nodes..];
+        let passes = left > 0 && (left > self.moment || !in_flight.is_empty());
+        (passes && in_flight.iter().all(|packet| packet & LATE == 0)).then_some(left.min(self.moment))
+    }
+
+    fn next_timer(&self, state: &[u32]) -> Option<u64> {
+        let left = |facts: &Facts| facts.timers.iter().map(|(_, left)| *left).min();
+        self.locals_of(state).filter_map(left).min()
     }
 
     /// Crashes, returns, and what the failure detector says of them.
@@ -197,6 +222,11 @@ impl<P: Algorithm> Model<P> {
             next.iter_mut().take(self.nodes).for_each(|local| *local = self.book.later(*local, passed));
         }
         next[actor.index()] = self.book.outcome(outcome).local;
+        if action == Action::Pass {
+            let passed = self.pause(state).expect("only if it may");
+            next.iter_mut().take(self.nodes).for_each(|local| *local = self.book.later(*local, passed));
+            next.iter_mut().skip(self.nodes).for_each(|packet| *packet |= LATE);
+        }
         if taken != u32::MAX {
             next.remove(taken as usize);
         }
@@ -252,12 +282,12 @@ impl<P: Algorithm> Model<P> {
     fn canonicalise(&mut self, state: &mut Vec<u32>) {
         let rewrite = P::CANONICAL.expect("only called if there is one");
         let mut locals: Vec<_> = state[..self.nodes].iter().map(|&local| self.book.local(local).clone()).collect();
-        let mut packets: Vec<Packet<P::Message>> =
-            state[self.nodes..].iter().map(|&packet| self.book.message(packet).clone()).collect();
+        let mut packets: Vec<(u32, Packet<P::Message>)> =
+            state[self.nodes..].iter().map(|&packet| (packet & LATE, self.book.message(packet).clone())).collect();
         // The clocks of the dead say nothing, and would keep those of the living from being moved down.
         let living: Vec<usize> = (0..self.nodes).filter(|&at| !self.book.facts(state[at]).crashed).collect();
         let mut nodes: Vec<P> = living.iter().map(|&at| locals[at].node.clone()).collect();
-        let mut messages: Vec<P::Message> = packets.iter().map(|packet| packet.message.clone()).collect();
+        let mut messages: Vec<P::Message> = packets.iter().map(|(_, packet)| packet.message.clone()).collect();
         rewrite(&mut nodes, &mut messages);
         for (at, node) in living.into_iter().zip(nodes) {
             locals[at].node = node;
@@ -266,10 +296,10 @@ impl<P: Algorithm> Model<P> {
         for local in locals {
             state.push(self.book.intern(local));
         }
-        for (packet, message) in packets.iter_mut().zip(messages) {
+        for ((late, packet), message) in packets.iter_mut().zip(messages) {
             packet.message = message;
             let packet = self.book.packet(packet.clone());
-            self.insert(state, packet);
+            self.insert(state, packet | *late);
         }
     }
 
@@ -346,11 +376,16 @@ impl<P: Algorithm> Model<P> {
         let mut told = String::new();
         for transition in run {
             let node = transition.actor;
+            if transition.action == Action::Pass {
+                told += "# time passes\n";
+                continue;
+            }
             let step = match transition.action {
                 Action::Ask(want) => {
                     let wants = &self.book.rules.wants;
                     Step::<P>::Ask(node, (wants.len() > 1).then(|| wants[want as usize]))
                 }
+                Action::Pass => unreachable!("no node takes this step"),
                 Action::Leave => Step::Leave(node),
                 Action::Crash => Step::Crash(node),
                 Action::Restart => Step::Restart(node),

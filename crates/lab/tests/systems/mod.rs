@@ -24,6 +24,7 @@ pub(crate) fn config(workload: Workload, order: Order) -> Config {
         restarts: 0,
         losses: 0,
         false_suspicions: 0,
+        instant: false,
         exact: false,
         max_states: 20_000_000,
     }

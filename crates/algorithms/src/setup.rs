@@ -98,6 +98,8 @@ impl Setup {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Setting {
+    /// The tree or graph that the nodes stand in.
+    Topology,
     /// Whose leave a node needs.
     Quorum,
     /// How many may be inside together.
@@ -112,11 +114,16 @@ pub enum Setting {
     Bits,
     /// How many of its first bits name a superpeer.
     Prefix,
+    /// How long to wait for an answer.
+    Patience,
+    /// How long to pause between rounds.
+    Period,
 }
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Topology => "topology",
             Self::Quorum => "quorum",
             Self::K => "k",
             Self::Groups => "groups",
@@ -124,6 +131,8 @@ impl fmt::Display for Setting {
             Self::Majority => "majority",
             Self::Bits => "bits",
             Self::Prefix => "prefix",
+            Self::Patience => "patience",
+            Self::Period => "period",
         })
     }
 }

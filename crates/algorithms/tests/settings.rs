@@ -10,7 +10,8 @@ use vez_algorithms::{
     tree::Tree,
 };
 
-const ALL: [Setting; 7] = [
+const ALL: [Setting; 10] = [
+    Setting::Topology,
     Setting::Quorum,
     Setting::K,
     Setting::Groups,
@@ -18,6 +19,8 @@ const ALL: [Setting; 7] = [
     Setting::Majority,
     Setting::Bits,
     Setting::Prefix,
+    Setting::Patience,
+    Setting::Period,
 ];
 
 /// Seven nodes, of which there is a plane.
@@ -43,6 +46,7 @@ fn setup() -> Setup {
 fn with(setting: Setting) -> Setup {
     let mut setup = setup();
     match setting {
+        Setting::Topology => (setup.tree, setup.graph) = (Tree::line(7), Graph::Grid),
         Setting::Quorum => setup.quorum = Quorum::Star,
         Setting::K => setup.k += 1,
         Setting::Groups => setup.groups += 1,
@@ -50,6 +54,8 @@ fn with(setting: Setting) -> Setup {
         Setting::Majority => setup.majority += 1,
         Setting::Bits => setup.bits += 1,
         Setting::Prefix => setup.prefix += 1,
+        Setting::Patience => setup.patience *= 2,
+        Setting::Period => setup.period *= 2,
     }
     setup
 }

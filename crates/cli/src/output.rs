@@ -27,6 +27,11 @@ pub(crate) fn in_words(settings: &serde_json::Map<String, serde_json::Value>) ->
     settings.iter().map(|(name, set)| format!(", {name} = {}", value(set))).collect()
 }
 
+/// So many of something: `1 crash`, `2 crashes`.
+pub(crate) fn counted(number: usize, one: &str, more: &str) -> String {
+    format!("{} {}", thousands(number as u64), if number == 1 { one } else { more })
+}
+
 /// Whether whoever read our output has had enough of it.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {

@@ -64,6 +64,23 @@ fn run_reports_what_was_asked_for() {
     assert!(report["deliveries"].as_u64() >= Some(by_type) && report["seconds"].is_number());
 }
 
+/// Whoever is cut off waits while the others go on: an average over those that were served hides it.
+#[test]
+fn run_says_who_was_never_served() {
+    let faults = file("0 partition n0 n1 n2 n3 | n4\n");
+    let line = format!("lab run central --nodes 5 --entries 500 --runs 2 --faults {}", faults.path().display());
+    let report = json(&format!("{line} --json"));
+    assert_eq!(
+        (&report["starving"]["node"], &report["faults"][0]),
+        (&4.into(), &"0 partition n0 n1 n2 n3 | n4".into())
+    );
+    assert!(report["starving"]["waited"].as_f64() > report["wait"]["max"].as_f64());
+    let (code, out, _) = vez(&line);
+    assert!(code == 0 && out.contains(" n4 had waited for "), "{out}");
+    let (_, out, _) = vez(&format!("{line} --csv"));
+    assert!(out.contains(",0 partition n0 n1 n2 n3 | n4,"), "{out}");
+}
+
 #[test]
 fn the_same_seed_prints_the_same() {
     let line = "lab run maekawa --nodes 13 --quorum plane --entries 500 --runs 4 --json";
@@ -177,6 +194,14 @@ fn mistakes_are_named_and_mended() {
     refused(
         "lab run nxr --k 2",
         "vez: nxr has no --k; these have: raymond-k, robust-k-direct, robust-k, ledger, superpeers-by-repulsion",
+    );
+    refused(
+        "lab run fila --period 1",
+        "vez: fila has no --period; these have: central-failover, hi-adsd, superpeers-by-repulsion",
+    );
+    refused(
+        "lab check fila --instant",
+        "vez: --instant makes no difference to fila, which does not count on time; * marks those that do in vez lab list",
     );
     refused(
         "lab run group-quorum --groups 0",

@@ -6,6 +6,7 @@
 //! leads to it. Then it looks at the graph of all states as a whole: can somebody be passed over for ever, and what is the
 //! worst that a single entry can cost?
 
+mod action;
 mod book;
 mod explore;
 mod graph;

@@ -27,7 +27,7 @@ pub use self::{
     engine::{Event, Watch},
     faults::{Fault, Faults, ScriptError},
     network::DelayLaw,
-    report::{Detection, Report, Wait},
+    report::{Detection, Report, Starving, Wait},
 };
 use crate::{quiet, system::System};
 

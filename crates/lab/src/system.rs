@@ -67,11 +67,13 @@ impl System {
     /// What these are set to, by name.
     #[must_use]
     pub fn settings(&self, settings: &[Setting]) -> serde_json::Map<String, serde_json::Value> {
-        settings.iter().map(|setting| (setting.to_string(), self.setting(*setting))).collect()
+        let besides = settings.iter().filter(|setting| **setting != Setting::Topology);
+        besides.map(|setting| (setting.to_string(), self.setting(*setting))).collect()
     }
 
     fn setting(&self, setting: Setting) -> serde_json::Value {
         match setting {
+            Setting::Topology => serde_json::json!(self.topology),
             Setting::Quorum => serde_json::json!(self.quorum),
             Setting::K => self.k.into(),
             Setting::Groups => self.groups.into(),
@@ -79,6 +81,8 @@ impl System {
             Setting::Majority => self.majority.into(),
             Setting::Bits => self.bits.into(),
             Setting::Prefix => self.prefix.into(),
+            Setting::Patience => self.patience.as_secs_f64().into(),
+            Setting::Period => self.period.as_secs_f64().into(),
         }
     }
 

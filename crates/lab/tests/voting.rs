@@ -23,7 +23,8 @@ fn system(replicas: usize, majority: usize) -> System {
 }
 
 fn explore<A: Algorithm>(system: &System, resets: usize) -> Report {
-    let config = Config { crashes: resets, restarts: resets, ..config(Workload::Requests(1), Order::Any) };
+    let once = config(Workload::Requests(1), Order::Any);
+    let config = Config { crashes: resets, restarts: resets, instant: true, ..once };
     check_on::<A>(&system.setup(1, 0).expect("a system"), &config)
 }
 

@@ -22,7 +22,7 @@ use strum::IntoStaticStr;
 
 use super::{Broadcast, Command, Layer, Output, Payload};
 use crate::{
-    Algorithm, Context, Model, NodeId, NodeSet, Protocol, Setup, SetupError, Timing,
+    Algorithm, Context, Model, NodeId, NodeSet, Protocol, Setting, Setup, SetupError, Timing,
     hypercube::{cluster, cluster_of, dimension},
 };
 
@@ -83,6 +83,7 @@ impl<T: Payload> Algorithm for SpanningTree<T> {
     const NAME: &'static str = "spanning-tree";
     const COST: &'static str = "2(n−1)";
     const PAPER: &'static str = "RDA12";
+    const SETTINGS: &'static [Setting] = &[Setting::Patience];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         Self::layers(setup)

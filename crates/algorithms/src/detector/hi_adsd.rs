@@ -19,7 +19,7 @@ use strum::IntoStaticStr;
 
 use super::{Detector, Output};
 use crate::{
-    Algorithm, Context, Model, Never, NodeId, NodeSet, Protocol, Setup, SetupError, Timing,
+    Algorithm, Context, Model, Never, NodeId, NodeSet, Protocol, Setting, Setup, SetupError, Timing,
     hypercube::{cluster, cluster_of, dimension},
 };
 
@@ -66,6 +66,7 @@ impl Algorithm for HiAdsd {
     const NAME: &'static str = "hi-adsd";
     const COST: &'static str = "log n..n−1 tests a round";
     const PAPER: &'static str = "DN98";
+    const SETTINGS: &'static [Setting] = &[Setting::Patience, Setting::Period];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let nodes = setup.each_knows_all()?;

@@ -22,7 +22,9 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Election, Output, Term};
-use crate::{Algorithm, Context, Invariant, Model, NodeId, NodeSet, Protocol, Reach, Setup, SetupError, Timing, World};
+use crate::{
+    Algorithm, Context, Invariant, Model, NodeId, NodeSet, Protocol, Reach, Setting, Setup, SetupError, Timing, World,
+};
 
 /// How many messages a neighbour may leave without an answer before it is taken for dead.
 const TRIES: u32 = 8;
@@ -95,6 +97,7 @@ impl Algorithm for AdHoc {
     const NAME: &'static str = "ad-hoc";
     const COST: &'static str = "4e−n+1, e edges";
     const PAPER: &'static str = "VKT04";
+    const SETTINGS: &'static [Setting] = &[Setting::Topology, Setting::Patience];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let (nodes, patience) = (setup.nodes(), setup.patience);

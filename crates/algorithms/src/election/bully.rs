@@ -20,7 +20,9 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Election, Output, Term};
-use crate::{Algorithm, Context, Invariant, Model, NodeId, NodeSet, Protocol, Setup, SetupError, Timing, World};
+use crate::{
+    Algorithm, Context, Invariant, Model, NodeId, NodeSet, Protocol, Setting, Setup, SetupError, Timing, World,
+};
 
 /// What nodes say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -70,6 +72,7 @@ impl Algorithm for Bully {
     const NAME: &'static str = "bully";
     const COST: &'static str = "n..n(n−1) an election";
     const PAPER: &'static str = "GM82";
+    const SETTINGS: &'static [Setting] = &[Setting::Patience];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let (nodes, patience) = (setup.each_knows_all()?, setup.patience);

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Election, Output, Term};
-use crate::{Algorithm, Context, Model, NodeId, NodeSet, Protocol, Setup, SetupError, Timing};
+use crate::{Algorithm, Context, Model, NodeId, NodeSet, Protocol, Setting, Setup, SetupError, Timing};
 
 /// What nodes say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -102,6 +102,7 @@ impl Algorithm for Ring {
     const NAME: &'static str = "ring";
     const COST: &'static str = "2n−d an election, d dead";
     const PAPER: &'static str = "TS07";
+    const SETTINGS: &'static [Setting] = &[Setting::Patience];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let (nodes, patience) = (setup.each_knows_all()?, setup.patience);

@@ -21,7 +21,7 @@ use strum::IntoStaticStr;
 
 use super::{Command, Mutex};
 use crate::{
-    Algorithm, Context, Model, NodeId, NodeSet, Phase, Protocol, Setup, SetupError, Timing,
+    Algorithm, Context, Model, NodeId, NodeSet, Phase, Protocol, Setting, Setup, SetupError, Timing,
     election::{self, Bully, Term},
 };
 
@@ -114,6 +114,7 @@ impl Algorithm for CentralFailover {
     const NAME: &'static str = "central-failover";
     const COST: &'static str = "3(n−1)/n, and 2 a period for each that waits or is inside";
     const PAPER: &'static str = "TS07";
+    const SETTINGS: &'static [Setting] = &[Setting::Patience, Setting::Period];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let (nodes, coordinator) = (setup.each_knows_all()?, setup.tree.root());

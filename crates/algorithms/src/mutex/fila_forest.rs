@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Mutex};
-use crate::{Algorithm, Context, Invariant, Model, Never, NodeId, Phase, Protocol, Setup, SetupError, World};
+use crate::{Algorithm, Context, Invariant, Model, Never, NodeId, Phase, Protocol, Setting, Setup, SetupError, World};
 
 /// What nodes say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -43,6 +43,7 @@ impl Algorithm for FilaForest {
     const NAME: &'static str = "fila-forest";
     const COST: &'static str = "H(n−1) at low load, 2 saturated";
     const PAPER: &'static str = "CARVALHO";
+    const SETTINGS: &'static [Setting] = &[Setting::Topology];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let node = |me| Self {

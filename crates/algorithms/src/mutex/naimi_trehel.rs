@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Mutex};
-use crate::{Algorithm, Context, Model, Never, NodeId, Phase, Protocol, Setup, SetupError};
+use crate::{Algorithm, Context, Model, Never, NodeId, Phase, Protocol, Setting, Setup, SetupError};
 
 /// What nodes say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -41,6 +41,7 @@ impl Algorithm for NaimiTrehel {
     const NAME: &'static str = "naimi-trehel";
     const COST: &'static str = "O(log n); H(n−1) at low load";
     const PAPER: &'static str = "NTA96";
+    const SETTINGS: &'static [Setting] = &[Setting::Topology];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let node = |me| Self { me, father: setup.tree.father(me), next: None, phase: Phase::Idle };

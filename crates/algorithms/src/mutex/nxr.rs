@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Mutex, Output};
-use crate::{Algorithm, Context, Invariant, Model, Never, NodeId, Protocol, Setup, SetupError, World};
+use crate::{Algorithm, Context, Invariant, Model, Never, NodeId, Protocol, Setting, Setup, SetupError, World};
 
 /// What nodes say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -52,6 +52,7 @@ impl Algorithm for Nxr {
     const NAME: &'static str = "nxr";
     const COST: &'static str = "H(n−1) at low load, 2..3 saturated";
     const PAPER: &'static str = "PO05";
+    const SETTINGS: &'static [Setting] = &[Setting::Topology];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let node = |me| Self {

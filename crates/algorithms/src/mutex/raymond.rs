@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Mutex};
-use crate::{Algorithm, Context, Model, Never, NodeId, Phase, Protocol, Setup, SetupError};
+use crate::{Algorithm, Context, Model, Never, NodeId, Phase, Protocol, Setting, Setup, SetupError};
 
 /// What neighbours say to each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, IntoStaticStr)]
@@ -51,6 +51,7 @@ impl<const PIGGYBACK: bool> Algorithm for Raymond<PIGGYBACK> {
     const NAME: &'static str = if PIGGYBACK { "raymond-piggyback" } else { "raymond" };
     const COST: &'static str = "O(log n): twice the distance to the token";
     const PAPER: &'static str = "R89";
+    const SETTINGS: &'static [Setting] = &[Setting::Topology];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let node =

@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Mutex, Output};
-use crate::{Algorithm, Canonical, Clock, Context, Model, NodeId, NodeSet, Protocol, Setup, SetupError, Timing};
+use crate::{
+    Algorithm, Canonical, Clock, Context, Model, NodeId, NodeSet, Protocol, Setting, Setup, SetupError, Timing,
+};
 
 /// How many requests a node may leave without an answer before it is declared dead.
 const TRIES: u32 = 8;
@@ -73,6 +75,7 @@ impl Algorithm for RicartAgrawalaRobust {
     const NAME: &'static str = "ricart-agrawala-robust";
     const COST: &'static str = "2(n−1)+2r, r requests repeated";
     const PAPER: &'static str = "TS07";
+    const SETTINGS: &'static [Setting] = &[Setting::Patience];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let (nodes, patience) = (setup.each_knows_all()?, setup.patience);

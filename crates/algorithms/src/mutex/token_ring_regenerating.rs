@@ -20,7 +20,9 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{Command, Mutex, Output};
-use crate::{Algorithm, Context, Invariant, Model, NodeId, NodeSet, Protocol, Setup, SetupError, Timing, World};
+use crate::{
+    Algorithm, Context, Invariant, Model, NodeId, NodeSet, Protocol, Setting, Setup, SetupError, Timing, World,
+};
 
 /// How often a node is asked before its silence is taken for its death.
 const TRIES: u32 = 8;
@@ -90,6 +92,7 @@ impl Algorithm for TokenRingRegenerating {
     const NAME: &'static str = "token-ring-regenerating";
     const COST: &'static str = "1..∞, and 2n for a new token";
     const PAPER: &'static str = "TS07";
+    const SETTINGS: &'static [Setting] = &[Setting::Patience];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let (nodes, patience) = (setup.nodes(), setup.patience);

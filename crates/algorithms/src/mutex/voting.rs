@@ -146,7 +146,7 @@ impl Algorithm for Voting {
     const NAME: &'static str = "voting";
     const COST: &'static str = "3r an attempt, r replicas";
     const PAPER: &'static str = "LLCZ04";
-    const SETTINGS: &'static [Setting] = &[Setting::Replicas, Setting::Majority];
+    const SETTINGS: &'static [Setting] = &[Setting::Replicas, Setting::Majority, Setting::Patience];
 
     /// The processes, then the coordinators.
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {

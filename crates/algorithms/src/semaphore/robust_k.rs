@@ -88,7 +88,7 @@ impl Algorithm for RobustKTree {
     const NAME: &'static str = "robust-k";
     const COST: &'static str = "3n−k−2..3(n−1)";
     const PAPER: &'static str = "RDA12";
-    const SETTINGS: &'static [Setting] = &[Setting::K];
+    const SETTINGS: &'static [Setting] = &[Setting::K, Setting::Patience];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         Self::over_layers(setup)

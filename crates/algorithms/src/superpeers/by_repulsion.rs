@@ -129,7 +129,7 @@ impl Algorithm for ByRepulsion {
     const NAME: &'static str = "superpeers-by-repulsion";
     const COST: &'static str = "2 a lookup, 3 a move, 2n a period";
     const PAPER: &'static str = "TS07";
-    const SETTINGS: &'static [Setting] = &[Setting::K];
+    const SETTINGS: &'static [Setting] = &[Setting::K, Setting::Period];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
         let field = Field { nodes: setup.each_knows_all()?, tokens: setup.k_of_n()? };

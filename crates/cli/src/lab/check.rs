@@ -4,16 +4,16 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::json;
-use vez_algorithms::{Order, Timing, catalog::Entry};
+use vez_algorithms::{Order, Setting, Timing, catalog::Entry};
 use vez_lab::{
-    check::{Bound, Config, Report, Verdict, Workload},
+    check::{Bound, Config, Counterexample, Report, Verdict, Workload},
     named,
     sim::DelayLaw,
     system::System,
 };
 
 use super::{find, system::SystemArgs};
-use crate::output::{in_words, print, progress, stopwatch, thousands};
+use crate::output::{counted, in_words, print, progress, stopwatch, thousands};
 
 /// Explore every interleaving of a small system.
 #[derive(clap::Args)]
@@ -148,10 +148,45 @@ fn as_json(entry: &Entry, system: &System, config: &Config, report: &Report) -> 
 }
 
 fn describe(entry: &Entry, system: &System, config: &Config, report: &Report) -> String {
-    let Entry { name: algorithm, law, .. } = entry;
+    let mut text = format!(
+        "{}\n{} states, {} transitions, depth {}, {:.2} s, {:.1} bytes a state\n",
+        explored(entry, system, config),
+        thousands(report.states as u64),
+        thousands(report.transitions as u64),
+        report.depth,
+        report.elapsed.as_secs_f64(),
+        report.bytes_per_state
+    );
+    match &report.verdict {
+        Verdict::Holds(worst) => {
+            text += &format!("holds: {}, the algorithm's own lemmas, no deadlock, no starvation\n", entry.law);
+            let messages = match worst.messages_per_entry {
+                Bound::AtMost(messages) => format!("{messages:.4} messages an entry"),
+                Bound::Unbounded => "any number of messages an entry".to_owned(),
+                Bound::Unknown => "messages an entry not computed".to_owned(),
+            };
+            let bypasses = match worst.bypasses {
+                Bound::AtMost(bypasses) => counted(bypasses as usize, "bypass", "bypasses"),
+                Bound::Unbounded => "any number of bypasses".to_owned(),
+                Bound::Unknown => "bypasses not computed".to_owned(),
+            };
+            text += &format!("worst case: {messages}, {bypasses}\n");
+        }
+        Verdict::Violated(Counterexample { breach, steps, transcript }) => {
+            text += &format!("violated: {breach}, after {}:\n\n{transcript}", counted(*steps, "step", "steps"));
+        }
+    }
+    text
+}
+
+/// What was explored, in one line.
+fn explored(entry: &Entry, system: &System, config: &Config) -> String {
+    let stand_in_one = entry.settings.contains(&Setting::Topology);
+    let topology = if stand_in_one { format!(", {}", system.topology) } else { String::new() };
+    let settings = in_words(&system.settings(entry.settings));
+    let askers = config.askers.map_or(String::new(), |askers| format!(" of which {askers} may ask,"));
     let requests = match config.workload {
-        Workload::Requests(1) => "1 request each".to_owned(),
-        Workload::Requests(requests) => format!("{requests} requests each"),
+        Workload::Requests(requests) => format!("{} each", counted(requests as usize, "request", "requests")),
         Workload::Unbounded => "requests for ever".to_owned(),
     };
     let order = match config.order {
@@ -163,12 +198,8 @@ fn describe(entry: &Entry, system: &System, config: &Config, report: &Report) ->
         (Timing::Bounded, true) => " and at once",
         (Timing::Bounded, false) => " and in time",
     };
-    let askers = config.askers.map_or(String::new(), |askers| format!(" of which {askers} may ask,"));
-    let settings = in_words(&system.settings(entry.settings));
-    let nodes = if system.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", system.nodes) };
-    let is_usual = system.topology == System::of(system.nodes).topology;
-    let topology = if is_usual { String::new() } else { format!(", {}", system.topology) };
-    let mut text = format!("{algorithm}: {nodes}{topology}{settings},{askers} {requests}, {order}{delay}");
+    let nodes = counted(system.nodes, "node", "nodes");
+    let mut text = format!("{}: {nodes}{topology}{settings},{askers} {requests}, {order}{delay}", entry.name);
     for (most, one, more) in [
         (config.crashes, "crash", "crashes"),
         (config.restarts, "return", "returns"),
@@ -176,37 +207,7 @@ fn describe(entry: &Entry, system: &System, config: &Config, report: &Report) ->
         (config.false_suspicions, "false suspicion", "false suspicions"),
     ] {
         if most > 0 {
-            text += &format!(", up to {most} {}", if most == 1 { one } else { more });
-        }
-    }
-    text += "\n";
-    text += &format!(
-        "{} states, {} transitions, depth {}, {:.2} s, {:.1} bytes a state\n",
-        thousands(report.states as u64),
-        thousands(report.transitions as u64),
-        report.depth,
-        report.elapsed.as_secs_f64(),
-        report.bytes_per_state
-    );
-    match &report.verdict {
-        Verdict::Holds(worst) => {
-            text += &format!("holds: {law}, the algorithm's own lemmas, no deadlock, no starvation\n");
-            let messages = match worst.messages_per_entry {
-                Bound::AtMost(messages) => format!("{messages:.4} messages an entry"),
-                Bound::Unbounded => "any number of messages an entry".to_owned(),
-                Bound::Unknown => "messages an entry not computed".to_owned(),
-            };
-            let bypasses = match worst.bypasses {
-                Bound::AtMost(bypasses) => format!("{bypasses} bypasses"),
-                Bound::Unbounded => "any number of bypasses".to_owned(),
-                Bound::Unknown => "bypasses not computed".to_owned(),
-            };
-            text += &format!("worst case: {messages}, {bypasses}\n");
-        }
-        Verdict::Violated(counterexample) => {
-            let steps = if counterexample.steps == 1 { "step" } else { "steps" };
-            text += &format!("violated: {}, after {} {steps}:\n\n", counterexample.breach, counterexample.steps);
-            text += &counterexample.transcript;
+            text += &format!(", up to {}", counted(most, one, more));
         }
     }
     text

@@ -46,7 +46,7 @@ impl Args {
 /// What may go wrong.
 fn survives(model: &Model) -> String {
     let all =
-        [(model.survives_loss, "loss"), (model.survives_crashes, "crashes"), (model.survives_restarts, "restarts")];
+        [(model.survives_loss, "loss"), (model.survives_crashes, "crashes"), (model.survives_restarts, "returns")];
     let words: Vec<&str> = all.iter().filter(|(survives, _)| *survives).map(|(_, word)| *word).collect();
     if words.is_empty() {
         return "-".to_owned();

@@ -4,14 +4,15 @@ use std::{fmt::Write, process::ExitCode};
 
 use anyhow::Result;
 use serde_json::json;
+use vez_algorithms::{Setting, catalog::Entry};
 use vez_lab::{
     named::{self, Detector, Record},
-    sim::{CannotReport, Config, Failure, Report},
+    sim::{CannotReport, Config, Failure, Report, Starving},
     trace::Tail,
 };
 
 use super::{find, system::LoadArgs};
-use crate::output::{in_words, print, progress, stopwatch, tell, thousands};
+use crate::output::{counted, in_words, print, progress, stopwatch, tell, thousands};
 
 /// Simulate an algorithm and measure messages and waiting times.
 #[derive(clap::Args)]
@@ -66,7 +67,9 @@ impl Args {
                 print(&match (self.json, self.csv) {
                     (true, _) => format!("{}\n", serde_json::to_string_pretty(&report)?),
                     (_, true) => csv(&report)?,
-                    (false, false) => describe(&report, &self.load.describe(entry.family)),
+                    (false, false) => {
+                        describe(entry, &report, &self.load.describe(entry), &self.load.describe_world(entry, &config))
+                    }
                 })?;
                 Ok(ExitCode::from(u8::from(report.violations > 0)))
             }
@@ -86,14 +89,16 @@ impl Args {
     }
 }
 
-fn describe(report: &Report, load: &str) -> String {
-    let Report { algorithm, nodes, topology, settings, runs, entries, .. } = report;
-    let runs = if *runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+fn describe(entry: &Entry, report: &Report, load: &str, world: &str) -> String {
+    let Report { algorithm, nodes, settings, runs, entries, .. } = report;
+    let runs = counted(*runs, "run", "runs");
+    let stand_in_one = entry.settings.contains(&Setting::Topology);
+    let topology = if stand_in_one { format!(", {}", report.topology) } else { String::new() };
     let mut text = format!(
-        "{algorithm}: {} nodes, {topology}{}, {load}; {runs} of {} entries\n\n",
-        thousands(*nodes as u64),
+        "{algorithm}: {}{topology}{}, {load}; {runs} of {}\n{world}\n\n",
+        counted(*nodes, "node", "nodes"),
         in_words(settings),
-        thousands(*entries)
+        counted(*entries as usize, "entry", "entries")
     );
     let measured = entries * report.runs as u64;
     let _ = writeln!(text, "messages an entry      {}", report.messages_per_entry);
@@ -104,6 +109,10 @@ fn describe(report: &Report, load: &str) -> String {
     let ci95 = wait.ci95.map_or(String::new(), |ci95| format!(" ± {ci95:.4}"));
     let _ = writeln!(text, "wait                   {:.4}{ci95}", wait.mean);
     let _ = writeln!(text, "  p50, p95, p99        {:.4}, {:.4}, {:.4}", wait.p50, wait.p95, wait.p99);
+    let starving = report.starving.map_or(String::new(), |Starving { node, waited, run }| {
+        format!("; at the end of run {run} {node} had waited for {waited:.4}, and was still waiting")
+    });
+    let _ = writeln!(text, "  longest              {:.4}{starving}", wait.max);
     if let Some(delay) = report.synchronisation_delay {
         let _ = writeln!(text, "synchronisation delay  {delay}");
     }
@@ -115,6 +124,12 @@ fn describe(report: &Report, load: &str) -> String {
     }
     for (name, value) in &report.measures {
         let _ = writeln!(text, "{name:22} {value}");
+    }
+    if report.crashes + report.restarts + report.losses > 0 {
+        let crashes = counted(report.crashes as usize, "crash", "crashes");
+        let returns = counted(report.restarts as usize, "return", "returns");
+        let losses = counted(report.losses as usize, "lost message", "lost messages");
+        let _ = writeln!(text, "went wrong             {crashes}, {returns}, {losses}");
     }
     if report.violations > 0 {
         let _ = writeln!(text, "violations             {} in {} entries", report.violations, thousands(measured));
@@ -151,6 +166,11 @@ fn flatten(name: &str, value: &serde_json::Value, names: &mut Vec<String>, value
         serde_json::Value::String(text) => {
             names.push(name.to_owned());
             values.push(text.clone());
+        }
+        serde_json::Value::Array(items) => {
+            let items: Vec<&str> = items.iter().filter_map(serde_json::Value::as_str).collect();
+            names.push(name.to_owned());
+            values.push(items.join("; "));
         }
         other => {
             names.push(name.to_owned());

@@ -14,6 +14,8 @@ use vez_lab::{
     system::{Quorum, System, Topology},
 };
 
+use crate::output::counted;
+
 #[derive(clap::Args)]
 pub(crate) struct SystemArgs {
     /// The tree or graph that algorithms with one start with: binary, tree:K, line, star, random, hypercube, grid or
@@ -102,6 +104,9 @@ impl SystemArgs {
             (Setting::Majority, self.majority.is_some()),
             (Setting::Bits, self.bits.is_some()),
             (Setting::Prefix, self.prefix.is_some()),
+            // Whoever tells of crashes has these.
+            (Setting::Patience, self.patience.is_some() && !entry.assumptions.detector),
+            (Setting::Period, self.period.is_some() && !entry.assumptions.detector),
         ];
         match given.into_iter().find(|(setting, given)| *given && !entry.settings.contains(setting)) {
             Some((setting, _)) => bail!("{} has no --{setting}; these have: {}", entry.name, concerned(setting)),
@@ -163,7 +168,7 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) system: SystemArgs,
     /// How often a node's client asks in a unit of time, λ.
-    #[arg(long, default_value_t = 0.1, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 0.1, allow_negative_numbers = true, conflicts_with = "script")]
     rate: f64,
     /// How long a client stays inside.
     #[arg(long, default_value_t = 0.01, allow_negative_numbers = true)]
@@ -248,10 +253,30 @@ impl LoadArgs {
         Ok(config)
     }
 
+    /// The network, the stay and the faults in words.
+    pub(crate) fn describe_world(&self, entry: &Entry, config: &Config) -> String {
+        let delay = match self.delay_law {
+            DelayLaw::Uniform => format!("up to {}", self.delay),
+            DelayLaw::Constant => format!("{}", self.delay),
+            DelayLaw::Exponential => format!("{} on average", self.delay),
+        };
+        let order = match config.order {
+            Order::Fifo => "in order",
+            Order::Any => "in any order",
+        };
+        let leaves = matches!(entry.family, "mutex" | "semaphore" | "group");
+        let stay = if leaves { format!("; {} inside", self.hold) } else { String::new() };
+        let faults = match config.faults.all().len() {
+            0 => String::new(),
+            faults => format!("; {}", counted(faults, "fault", "faults")),
+        };
+        format!("messages {order}, each takes {delay}{stay}{faults}; seed {}", self.seed)
+    }
+
     /// The load in words.
-    pub(crate) fn describe(&self, family: &str) -> String {
+    pub(crate) fn describe(&self, entry: &Entry) -> String {
         match (&self.script, self.arrivals) {
-            _ if family == "detector" => "which nobody asks".to_owned(),
+            _ if entry.family == "detector" => "which nobody asks".to_owned(),
             (Some(path), _) => format!("as {} says", path.display()),
             (None, ArrivalKind::Closed) => format!("each asks {} times a unit of time while it thinks", self.rate),
             (None, ArrivalKind::Queued) => format!("{} clients a unit of time come to each", self.rate),

@@ -9,7 +9,7 @@ use vez_algorithms::{
     Algorithm, Client, CommandOf, Effect, EffectOf, Heard, Input, NodeId, NodeSet, Phase, Protocol, Timing, step,
 };
 
-use super::{Breach, Config, Workload};
+use super::{Breach, Config, Workload, action::Action};
 use crate::{quiet, reach::Links, stage::Packet};
 
 /// All that concerns one node: what it knows, where its client stands, and what has befallen it.
@@ -53,42 +53,6 @@ pub(super) const THIRDS: u64 = 3;
 /// A time, counted so.
 pub(super) fn thirds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).saturating_mul(THIRDS)
-}
-
-/// Something that can happen at a node. The numbers are those of wants, and of interned timers and packets.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) enum Action {
-    Ask(u32),
-    Leave,
-    Crash,
-    Restart,
-    Fire(u32),
-    /// Time passes, and nothing happens.
-    Pass,
-    Receive(u32),
-    Lose(u32),
-    /// A message is lost with the node that sent it: it crashed in the midst of its sending.
-    Perish(u32),
-    /// The failure detector tells of a crash.
-    Notice(NodeId),
-    /// The failure detector tells of a crash that was none.
-    Accuse(NodeId),
-}
-
-impl Action {
-    /// A client may go on thinking for ever, and nothing need go wrong; all else happens in the end. That time passes is of no
-    /// use to anybody but for what fires then.
-    pub(super) fn must_happen(self) -> bool {
-        match self {
-            Self::Leave | Self::Fire(_) | Self::Pass | Self::Receive(_) | Self::Notice(_) => true,
-            Self::Ask(_)
-            | Self::Crash
-            | Self::Restart
-            | Self::Lose(_)
-            | Self::Perish(_)
-            | Self::Accuse(_) => false,
-        }
-    }
 }
 
 /// What came of an action at a node.

@@ -5,8 +5,9 @@ use rustc_hash::FxBuildHasher;
 use vez_algorithms::{Algorithm, NodeId};
 
 use super::{
+    action::Action,
     explore::Watcher,
-    model::{Action, Model, Transition},
+    model::{Model, Transition},
 };
 
 /// A way from one state to another.

@@ -4,22 +4,20 @@
 //! what a handler does with one in the other is computed once and remembered: a handler has no choice but to do the same
 //! again. So a state of the whole system is a short list of numbers, and a step is a look-up and a little copying.
 
+mod tell;
+mod time;
+
 use smallvec::SmallVec;
 use vez_algorithms::{
     Algorithm, Client, Family, NodeId, NodeSet, Order, Phase, Scene, Setup, SetupError, Timing, World,
 };
 
-pub(super) use super::book::Action;
 use super::{
     Breach, Config, Workload,
+    action::Action,
     book::{Book, Facts, LATE, Outcome, THIRDS, thirds},
-    visited::Visited,
 };
-use crate::{
-    quiet,
-    reach::Links,
-    stage::{Packet, Step, describe},
-};
+use crate::{quiet, reach::Links, stage::Packet};
 
 /// A way from one state to the next.
 #[derive(Clone, Copy)]
@@ -33,10 +31,6 @@ pub(super) struct Transition {
 
 /// A state is a list of numbers: the local state of each node, then the messages in flight. If messages cannot overtake
 /// each other, those with the same sender and receiver stand in the order of their sending; otherwise all are sorted.
-///
-/// Where time is bounded it passes in steps, each a third of `patience` or as much as is left of the next timer. A message
-/// takes one step at most, so that an answer comes back before patience is at an end, and a timer fires when nothing is left
-/// of it. Where nothing is on its way, all that is left of the next timer may pass at once.
 pub(super) struct Model<P: Algorithm> {
     pub(super) nodes: usize,
     /// How many nodes have clients that ask.
@@ -136,34 +130,6 @@ impl<P: Algorithm> Model<P> {
                 may(Action::Perish(packet & !LATE));
             }
         }
-    }
-
-    /// What must be left of a timer so that it may fire now; nothing if none may.
-    fn due(&self, state: &[u32]) -> Option<u64> {
-        let nothing_in_flight = state.len() == self.nodes;
-        match P::MODEL.timing {
-            Timing::Any => Some(0),
-            Timing::Bounded if nothing_in_flight => self.next_timer(state),
-            Timing::Bounded if self.config.instant => None,
-            Timing::Bounded => self.next_timer(state).filter(|left| *left == 0),
-        }
-    }
-
-    /// How much time may pass while nothing happens; nothing if none may. Until the next timer it passes when that fires,
-    /// unless a message is on its way meanwhile.
-    fn pause(&self, state: &[u32]) -> Option<u64> {
-        if P::MODEL.timing == Timing::Any || self.config.instant {
-            return None;
-        }
-        let left = self.next_timer(state)?;
-        let in_flight = &state[self.nodes..];
-        let passes = left > 0 && (left > self.moment || !in_flight.is_empty());
-        (passes && in_flight.iter().all(|packet| packet & LATE == 0)).then_some(left.min(self.moment))
-    }
-
-    fn next_timer(&self, state: &[u32]) -> Option<u64> {
-        let left = |facts: &Facts| facts.timers.iter().map(|(_, left)| *left).min();
-        self.locals_of(state).filter_map(left).min()
     }
 
     /// Crashes, returns, and what the failure detector says of them.
@@ -353,53 +319,6 @@ impl<P: Algorithm> Model<P> {
                 self.book.rules.links.connected(one, other, alive)
             },
         })
-    }
-
-    /// The transitions that lead from the first state through the states of these numbers.
-    pub(super) fn retrace(&mut self, numbers: &[u32], visited: &Visited) -> Vec<Transition> {
-        let mut state = self.first.clone();
-        let (mut next, mut transitions, mut run) = (Vec::new(), Vec::new(), Vec::new());
-        for &number in numbers.iter().skip(1) {
-            self.transitions(&state, &mut transitions);
-            let taken = transitions.iter().find(|&&transition| {
-                self.follow(&state, transition, &mut next);
-                visited.is(number, &next)
-            });
-            run.push(*taken.expect("a state is reached from the one before it"));
-            std::mem::swap(&mut state, &mut next);
-        }
-        run
-    }
-
-    /// A run as the commands of a transcript, each with what came of it.
-    pub(super) fn tell(&self, run: &[Transition]) -> String {
-        let mut told = String::new();
-        for transition in run {
-            let node = transition.actor;
-            if transition.action == Action::Pass {
-                told += "# time passes\n";
-                continue;
-            }
-            let step = match transition.action {
-                Action::Ask(want) => {
-                    let wants = &self.book.rules.wants;
-                    Step::<P>::Ask(node, (wants.len() > 1).then(|| wants[want as usize]))
-                }
-                Action::Pass => unreachable!("no node takes this step"),
-                Action::Leave => Step::Leave(node),
-                Action::Crash => Step::Crash(node),
-                Action::Restart => Step::Restart(node),
-                Action::Notice(other) | Action::Accuse(other) => Step::Notice(node, other),
-                Action::Lose(packet) | Action::Perish(packet) => Step::Lose(self.book.message(packet).clone()),
-                Action::Fire(timer) => Step::Fire(node, self.book.timer(timer)),
-                Action::Receive(packet) => Step::Deliver(self.book.message(packet).clone()),
-            };
-            told += &format!("{step}\n");
-            for effect in &self.outcome(*transition).effects {
-                told += &format!("    {}\n", describe::<P>(node, effect));
-            }
-        }
-        told
     }
 
     /// What must not be put off for ever if it stays possible: an action of a node, or, if messages cannot overtake each

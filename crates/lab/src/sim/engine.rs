@@ -5,7 +5,7 @@ mod visits;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use vez_algorithms::{Algorithm, CommandOf, Effect, EffectOf, Input, Message, NodeId, Protocol, step};
+use vez_algorithms::{Algorithm, CommandOf, Effect, EffectOf, Input, Message, NodeId, Phase, Protocol, step};
 
 use super::{
     Config, ConfigError, Failure, Fault,
@@ -325,7 +325,12 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
 
     pub(super) fn measured(mut self, elapsed: Duration) -> Measured {
         let living = self.nodes.iter().zip(&self.troubles.crashed).filter(|(_, crashed)| !**crashed);
+        let waits = |(node, client): (NodeId, &Client<P::Family>)| {
+            (client.seen.phase == Phase::Waiting).then_some((node, self.now - client.asked_at))
+        };
+        let all_waiting = NodeId::all(self.nodes.len()).zip(&self.clients).filter_map(waits);
+        let waiting = all_waiting.max_by(|one, other| one.1.total_cmp(&other.1));
         self.metrics.measures = P::measures(&living.map(|(node, _)| node).collect::<Vec<_>>());
-        self.metrics.measured(elapsed)
+        self.metrics.measured(waiting, elapsed)
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct Measured {
     /// In `TICKS`.
     pub(super) waits: Histogram<u64>,
     pub(super) mean_wait: f64,
+    /// Who was waiting for the longest time at the end, and for how long.
+    pub(super) waiting: Option<(NodeId, f64)>,
     pub(super) hand_over: Option<f64>,
     pub(super) bypasses: f64,
     pub(super) most_bypasses: u64,
@@ -172,7 +174,7 @@ impl Metrics {
         }
     }
 
-    pub(super) fn measured(self, elapsed: Duration) -> Measured {
+    pub(super) fn measured(self, waiting: Option<(NodeId, f64)>, elapsed: Duration) -> Measured {
         let entries = self.entries.saturating_sub(self.warmup);
         let mean = |total: f64, count: u64| if count == 0 { 0.0 } else { total / count as f64 };
         let squares: f64 = self.entries_of.iter().map(|&x| (x as f64).powi(2)).sum();
@@ -181,6 +183,7 @@ impl Metrics {
             entries,
             messages: self.messages,
             mean_wait: mean(self.total_wait, entries),
+            waiting,
             hand_over: (self.hand_overs > 0).then(|| mean(self.total_hand_over, self.hand_overs)),
             bypasses: mean(self.bypasses as f64, entries),
             most_bypasses: self.most_bypasses,

@@ -9,7 +9,8 @@ use vez_algorithms::{NodeId, Order};
 use crate::random::{Purpose, Stream};
 
 /// How the delay of a message varies, given the number T.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum DelayLaw {
     /// T times a number between 0 and 1, all equally likely.
     Uniform,

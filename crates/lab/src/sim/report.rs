@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
-use vez_algorithms::Algorithm;
+use vez_algorithms::{Algorithm, NodeId, Order};
 
 use super::{
-    Arrivals, Config,
+    Arrivals, Config, DelayLaw,
     metrics::{Measured, TICKS},
 };
 use crate::{stats::Interval, system::Topology};
@@ -24,8 +24,28 @@ pub struct Report {
     /// What the algorithm was told besides.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     pub settings: serde_json::Map<String, serde_json::Value>,
+    /// When clients ask: `closed`, `queued`, `saturated` or `scripted`.
+    pub arrivals: &'static str,
     /// How often a node's client asks; nothing where no rate says so.
     pub rate: Option<f64>,
+    /// How many of the clients ask, the first ones, if not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub askers: Option<usize>,
+    /// How long a client stays inside.
+    pub hold: f64,
+    /// How long a message takes at most, on average or always.
+    pub delay: f64,
+    /// Which of these.
+    pub delay_law: DelayLaw,
+    /// Whether messages may overtake each other.
+    pub network: Order,
+    /// What goes wrong, and when, as it stands in a script.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
+    /// Where all randomness came from.
+    pub seed: u64,
+    /// How many entries of a run came before those that were measured.
+    pub warmup: u64,
     /// How many runs.
     pub runs: usize,
     /// How many entries of each run were measured.
@@ -34,6 +54,9 @@ pub struct Report {
     pub messages_per_entry: Interval,
     /// From asking to entering.
     pub wait: Wait,
+    /// Who at the end of a run had waited for longer than anybody who was served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starving: Option<Starving>,
     /// From one client's leaving to the next one's entering, if that one was waiting.
     pub synchronisation_delay: Option<Interval>,
     /// How often a later request entered before an earlier one, an entry: in the order in which their nodes asked.
@@ -88,6 +111,19 @@ pub struct Wait {
     pub p95: f64,
     /// 99 of 100.
     pub p99: f64,
+    /// All.
+    pub max: f64,
+}
+
+/// Somebody who was not served.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Starving {
+    /// Who.
+    pub node: NodeId,
+    /// For how long.
+    pub waited: f64,
+    /// In which run.
+    pub run: u64,
 }
 
 impl Report {
@@ -109,10 +145,24 @@ impl Report {
             nodes: config.system.nodes,
             topology: config.system.topology,
             settings: config.system.settings(A::SETTINGS),
+            arrivals: match config.arrivals {
+                Arrivals::Closed { .. } => "closed",
+                Arrivals::Queued { .. } => "queued",
+                Arrivals::Saturated => "saturated",
+                Arrivals::Scripted(_) => "scripted",
+            },
             rate: match config.arrivals {
                 Arrivals::Closed { rate } | Arrivals::Queued { rate } => Some(rate),
                 Arrivals::Saturated | Arrivals::Scripted(_) => None,
             },
+            askers: config.askers,
+            hold: config.hold,
+            delay: config.delay,
+            delay_law: config.delay_law,
+            network: config.order,
+            faults: config.faults.all().iter().map(|(time, fault)| format!("{time} {fault}")).collect(),
+            seed: config.seed,
+            warmup: config.warmup,
             runs: runs.len(),
             entries: runs.first().map_or(0, |run| run.entries),
             messages_per_entry: over(Measured::messages_per_entry),
@@ -122,7 +172,9 @@ impl Report {
                 p50: percentile(0.50),
                 p95: percentile(0.95),
                 p99: percentile(0.99),
+                max: waits.max() as f64 / TICKS,
             },
+            starving: starving(config, &runs, waits.max() as f64 / TICKS),
             synchronisation_delay: (!hand_overs.is_empty()).then(|| Interval::of(&hand_overs)),
             bypasses: over(|run| run.bypasses),
             most_bypasses: runs.iter().map(|run| run.most_bypasses).max().unwrap_or(0),
@@ -146,6 +198,12 @@ fn detection(runs: &[Measured]) -> Option<Detection> {
         let Interval { mean, ci95 } = Interval::of(&means);
         Detection { mean, ci95, worst: runs.iter().map(|run| run.worst_detection).fold(0.0, f64::max) }
     })
+}
+
+fn starving(config: &Config, runs: &[Measured], longest: f64) -> Option<Starving> {
+    let waiting = config.runs.clone().zip(runs).filter_map(|(run, measured)| Some((run, measured.waiting?)));
+    let all = waiting.map(|(run, (node, waited))| Starving { node, waited, run });
+    all.filter(|starving| starving.waited > longest).max_by(|one, other| one.waited.total_cmp(&other.waited))
 }
 
 fn measures(runs: &[Measured]) -> BTreeMap<&'static str, Interval> {

@@ -142,6 +142,33 @@ impl Job for WatchRun<'_> {
     }
 }
 
+/// See [`ordeal::draw`].
+#[must_use]
+pub fn draw(name: &str, detector: Detector, seed: u64, number: u64) -> Option<sim::Config> {
+    catalog::visit(name, Draw { detector, seed, number })
+}
+
+struct Draw {
+    detector: Detector,
+    seed: u64,
+    number: u64,
+}
+
+impl Job for Draw {
+    type Done = sim::Config;
+
+    fn with<A: Algorithm>(self) -> sim::Config {
+        ordeal::draw::<A>(self.seed, self.number)
+    }
+
+    fn with_detector<A: Algorithm>(self) -> sim::Config {
+        match self.detector {
+            Detector::HiAdsd => self.with::<Monitored<A>>(),
+            Detector::Oracle => self.with::<A>(),
+        }
+    }
+}
+
 /// See [`ordeal::run`].
 pub fn ordeal(
     name: &str,

@@ -151,6 +151,7 @@ fn faults(model: Model, nodes: usize, stream: &mut Stream) -> Faults {
             at += (TROUBLE - at) * stream.uniform();
             faults.push((at, if stream.below(2) == 0 { Fault::Crash(victim) } else { Fault::CrashSending(victim) }));
             if !model.survives_restarts || stream.below(2) == 0 {
+                faults.push((TROUBLE, Fault::Crash(victim))); // if it has sent nothing since
                 break;
             }
             at += (TROUBLE - at) * stream.uniform();

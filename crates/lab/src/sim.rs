@@ -86,6 +86,9 @@ pub enum ConfigError {
         /// What it should be.
         fix: &'static str,
     },
+    /// A script of requests for an algorithm that works by itself.
+    #[error("nobody asks {0}, which works by itself; take away --script")]
+    NobodyAsks(&'static str),
     /// A script speaks of a node that is not there.
     #[error("the {script} speaks of n{node}, but the last of {nodes} nodes is n{}", nodes.saturating_sub(1))]
     NoSuchNode {

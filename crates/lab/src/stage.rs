@@ -235,7 +235,7 @@ impl<P: Algorithm> Stage<P> {
             let Some(packet) = self.in_flight.first().cloned() else { return Ok(told) };
             told += &self.deliver(packet)?;
         }
-        if !self.in_flight.is_empty() {
+        if self.in_flight.iter().any(|packet| !self.is_dead(packet.to)) {
             return Err(CannotPlay(format!("not settled after {limit} deliveries")));
         }
         Ok(told)

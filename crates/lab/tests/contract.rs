@@ -102,6 +102,8 @@ proptest! {
             (1.0, Fault::Loss(loss)),
             (2.0, Fault::Crash(NodeId(restart))),
             (3.0, Fault::Restart(NodeId(restart))),
+            (4.0, Fault::CrashSending(NodeId(restart))),
+            (5.0, Fault::Restart(NodeId(restart))),
         ]);
         for entry in catalog::ALL {
             let config = Config { faults: faults.clone(), seed, entries: 200, warmup: 0, runs: 0..1, ..config(nodes, Arrivals::Closed { rate: 1.0 }) };

@@ -9,7 +9,7 @@ use load::{config, measure};
 use proptest::prelude::*;
 use vez_algorithms::{
     Algorithm, NodeId, Order, Timing, catalog,
-    mutex::{Central, Nxr, RicartAgrawala},
+    mutex::{Central, CentralFailover, Nxr, RicartAgrawala, RicartAgrawalaRobust, TokenRingRegenerating},
 };
 use vez_lab::{
     named::{self, Detector},
@@ -205,4 +205,21 @@ fn a_hand_over_is_to_somebody_who_waited() {
     assert_eq!(alone.synchronisation_delay, None);
     let queued = measure::<Central>(&Config { hold: 1.0, ..config(3, script("1 n1\n1.5 n2\n")) });
     assert!(queued.synchronisation_delay.is_some_and(|delay| delay.mean > 0.0 && delay.mean < 0.2));
+}
+
+/// Whoever crashes while it tells others that it leaves asks no more: nobody else is ever inside with it.
+#[test]
+fn who_crashes_in_the_midst_of_leaving_is_dead() {
+    for at in 1..20 {
+        let faults = Faults::new(vec![(f64::from(at) / 4.0, Fault::CrashSending(NodeId(1)))]);
+        let config =
+            Config { faults, hold: 0.3, entries: 200, warmup: 0, runs: 0..4, ..config(3, Arrivals::Saturated) };
+        for report in [
+            measure::<CentralFailover>(&config),
+            measure::<RicartAgrawalaRobust>(&config),
+            measure::<TokenRingRegenerating>(&config),
+        ] {
+            assert_eq!((report.crashes, report.violations), (4, 0));
+        }
+    }
 }

@@ -1,4 +1,5 @@
-//! Our checker beside `stateright`: the same number of states, the same verdict, for every algorithm.
+//! Our checker beside `stateright`: the same number of states, the same verdict, for every algorithm
+//! that neither counts on time nor draws lots, without faults.
 
 mod plain;
 mod systems;

@@ -11,7 +11,10 @@
 //! | `settle limit=100` | everything arrives, in the order of sending, until nothing is on its way |
 //! | `fire n1 Retry` | this timer fires; without its name, the first that is set |
 //! | `tick n1 times=3` | something happens at n1 that is nobody else's business |
-//! | `crash n1` | n1 is dead, and whatever was on its way to it is lost |
+//! | `lose n2 n1 "Request(1)"` | the first such message is lost |
+//! | `crash n1` | n1 is dead; what arrives there meanwhile is lost |
+//! | `restart n1` | n1 is back, as it was in the beginning |
+//! | `notice n1 n2` | the failure detector tells n1 that n2 has crashed |
 //! | `state n1 n2` | the state of these nodes, or of all |
 //! | `flying` | the messages on their way, in the order of sending |
 //!
@@ -303,7 +306,8 @@ fn flying<A: Algorithm>(stage: &Stage<A>) -> String {
 fn keeps_invariant<A: Algorithm>(stage: &Stage<A>) -> Result<(), &'static str> {
     let Some(invariant) = A::INVARIANT else { return Ok(()) };
     let nodes: Vec<&A> = stage.nodes().iter().collect();
-    let in_flight: Vec<_> = stage.in_flight().iter().map(|packet| (packet.from, packet.to, &packet.message)).collect();
+    let arrives = stage.in_flight().iter().filter(|packet| !stage.is_dead(packet.to));
+    let in_flight: Vec<_> = arrives.map(|packet| (packet.from, packet.to, &packet.message)).collect();
     let crashed: NodeSet = NodeId::all(nodes.len()).filter(|node| stage.is_dead(*node)).collect();
     invariant(&World { nodes: &nodes, crashed: &crashed, in_flight: &in_flight })
 }

@@ -70,7 +70,7 @@ pub struct Bully {
 
 impl Algorithm for Bully {
     const NAME: &'static str = "bully";
-    const COST: &'static str = "n..n(n−1) an election";
+    const COST: &'static str = "n..n(n−1) an election, leader dead";
     const PAPER: &'static str = "GM82";
     const SETTINGS: &'static [Setting] = &[Setting::Patience];
 

@@ -311,7 +311,7 @@ impl Coordinator {
 }
 
 /// Requests are only told apart: those of each process that are still spoken of are numbered from 0, in their order. How often
-/// a process has failed only says how long it may wait, and any wait is possible anyhow.
+/// a process has failed only says how long it may wait, and the checker has it wait as short as it may anyhow.
 fn renumber(nodes: &mut [Voting], messages: &mut [Message]) {
     let mut spoken_of: BTreeMap<NodeId, BTreeSet<u64>> = BTreeMap::new();
     for_each_ballot(nodes, messages, |ballot| {

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::json;
 use vez_algorithms::{Order, Setting, Timing, catalog::Entry};
 use vez_lab::{
-    check::{Bound, Config, Counterexample, Report, Verdict, Workload},
+    check::{Bound, CannotCheck, Config, Counterexample, Report, Verdict, Workload},
     named,
     sim::DelayLaw,
     system::System,
@@ -20,10 +20,13 @@ use crate::output::{counted, in_words, print, progress, stopwatch, thousands};
 #[command(after_help = "Examples:
   vez lab check nxr
   vez lab check fila --nodes 4 --unbounded
-  vez lab check lamport --network any     (it needs FIFO: see how it fails without)
+  vez lab check lamport --network any     # it needs FIFO: see how it fails without
 
-The worst case: messages is the most that are sent in a run until all are served, divided by the entries; bypasses is how
-often others who asked later enter before the same request.
+Messages in time: a message takes a third of patience at most, for algorithms that count on time; with --instant, none. A counterexample
+has a line where such a time passes; until a timer fires, it passes without one.
+
+The worst case: messages is the most that are sent in a run until all are served, divided by the entries, and not computed if
+nodes crash or clients ask for ever; bypasses is how often others who asked later enter before the same request.
 
 Exit code: 0 all laws hold, 1 one is broken, 2 could not check.")]
 pub(crate) struct Args {
@@ -106,7 +109,12 @@ impl Args {
         let told = &mut |states: usize| spinner.set_position(states as u64);
         let report = named::check(entry.name, &setup, &config, stopwatch, told);
         spinner.finish_and_clear();
-        let report = report.expect("it is in the catalog")?;
+        let report = report.expect("it is in the catalog").map_err(|error| match error {
+            CannotCheck::TooManyStates(_) if entry.assumptions.timing == Timing::Bounded && !self.instant => {
+                anyhow::anyhow!("{error}, or try --instant")
+            }
+            other => other.into(),
+        })?;
         print(&if self.json {
             format!("{:#}\n", as_json(entry, &system, &config, &report))
         } else {
@@ -184,8 +192,10 @@ fn explored(entry: &Entry, system: &System, config: &Config) -> String {
     let stand_in_one = entry.settings.contains(&Setting::Topology);
     let topology = if stand_in_one { format!(", {}", system.topology) } else { String::new() };
     let settings = in_words(&system.settings(entry.settings));
-    let askers = config.askers.map_or(String::new(), |askers| format!(" of which {askers} may ask,"));
+    let askers = config.askers.map_or(String::new(), |askers| format!(" of which {askers} may ask"));
+    let anything = if config.mixed { ", for anything" } else { "" };
     let requests = match config.workload {
+        _ if entry.family == "detector" => "which nobody asks".to_owned(),
         Workload::Requests(requests) => format!("{} each", counted(requests as usize, "request", "requests")),
         Workload::Unbounded => "requests for ever".to_owned(),
     };
@@ -199,7 +209,7 @@ fn explored(entry: &Entry, system: &System, config: &Config) -> String {
         (Timing::Bounded, false) => " and in time",
     };
     let nodes = counted(system.nodes, "node", "nodes");
-    let mut text = format!("{}: {nodes}{topology}{settings},{askers} {requests}, {order}{delay}", entry.name);
+    let mut text = format!("{}: {nodes}{askers}{topology}{settings}, {requests}{anything}, {order}{delay}", entry.name);
     for (most, one, more) in [
         (config.crashes, "crash", "crashes"),
         (config.restarts, "return", "returns"),

@@ -48,10 +48,8 @@ fn survives(model: &Model) -> String {
     let all =
         [(model.survives_loss, "loss"), (model.survives_crashes, "crashes"), (model.survives_restarts, "returns")];
     let words: Vec<&str> = all.iter().filter(|(survives, _)| *survives).map(|(_, word)| *word).collect();
-    if words.is_empty() {
-        return "-".to_owned();
-    }
+    let words = if words.is_empty() { "-".to_owned() } else { words.join(",") };
     let needs = if model.detector { "+" } else { "" };
     let bounded = if model.timing == Timing::Bounded { "*" } else { "" };
-    format!("{}{needs}{bounded}", words.join(","))
+    format!("{words}{needs}{bounded}")
 }

@@ -1,6 +1,6 @@
 //! `vez lab ordeal`
 
-use std::{fmt::Write, process::ExitCode};
+use std::{fmt::Write, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -8,10 +8,11 @@ use vez_algorithms::catalog::{self, Entry};
 use vez_lab::{
     named::{self, Record},
     ordeal::{CannotSummarise, NotSurvived, Ordeals, Summary},
+    sim::Config,
     trace::Tail,
 };
 
-use super::{find, system::DetectorName};
+use super::{find, system::DetectorName, trace::write_trace};
 use crate::output::{in_words, print, progress, tell, thousands};
 
 /// More than this are surely a slip of the keyboard.
@@ -21,12 +22,12 @@ const MOST: u64 = 10_000_000;
 #[derive(clap::Args)]
 #[command(
     after_help = "In each ordeal a few nodes ask at random times while what the algorithm claims to survive goes wrong: crashes, half of them in the \
-midst of sending, returns, lost messages. The law must hold throughout, and in the end everybody who lives must have been served.
+midst of sending, returns, lost messages. Then nothing goes wrong any more, and they go on asking for a while. The law must hold throughout, and in the end everybody who lives must have been served.
 
 Examples:
   vez lab ordeal robust-k
-  vez lab ordeal                                (every algorithm that survives anything)
-  vez lab ordeal bully --first 17 --ordeals 1   (one of them again)
+  vez lab ordeal                                                   # every algorithm that survives anything
+  vez lab ordeal bully --first 17 --ordeals 1 --trace bully.jsonl   # one of them again, written down
 
 Exit code: 0 survived, 1 not survived, 2 could not run."
 )]
@@ -45,6 +46,9 @@ pub(crate) struct Args {
     /// Where all randomness comes from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Write the ordeal that was not survived, or the only one, down as vez lab trace would.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Print an array of objects.
     #[arg(long)]
     json: bool,
@@ -65,6 +69,11 @@ impl Args {
             let tolerant = catalog::ALL.iter().filter(|entry| survives_something(entry));
             names.extend(tolerant.map(|entry| entry.name.to_owned()));
         }
+        ensure!(
+            self.trace.is_none() || names.len() == 1,
+            "a trace is of one algorithm, and there are {}; name one, such as vez lab ordeal bully",
+            names.len()
+        );
         let mut results = Vec::new();
         for name in &names {
             let entry = find(name)?;
@@ -84,12 +93,28 @@ impl Args {
         let result = named::ordeal(entry.name, self.detector.into(), &ordeals, &|| bar.inc(1));
         bar.finish_and_clear();
         match result.expect("it is in the catalog") {
-            Ok(summary) => Ok(Ok(summary)),
+            Ok(summary) => {
+                if self.ordeals == 1 {
+                    let config = named::draw(entry.name, self.detector.into(), self.seed, self.first)
+                        .expect("it is in the catalog");
+                    self.write(entry, &config, self.first)?;
+                }
+                Ok(Ok(summary))
+            }
             Err(CannotSummarise::Config(error)) => Err(error.into()),
             Err(CannotSummarise::NotSurvived(failed)) => {
                 self.explain(entry, &failed);
+                self.write(entry, &failed.config, failed.number)?;
                 Ok(Err(*failed))
             }
+        }
+    }
+
+    fn write(&self, entry: &Entry, config: &Config, number: u64) -> Result<()> {
+        match &self.trace {
+            // It fails as before, if it did.
+            Some(path) => write_trace(entry, self.detector, config, number, Some(path)).map(|_| ()),
+            None => Ok(()),
         }
     }
 
@@ -104,13 +129,13 @@ impl Args {
         config.faults.all().iter().for_each(|(time, fault)| tell(format_args!("{time:.6} {fault}")));
         tell("the last events:");
         tail.lines.iter().for_each(tell);
+        let (name, seed) = (entry.name, self.seed);
         let detector = match self.detector {
             DetectorName::HiAdsd => "",
             DetectorName::Oracle => " --detector oracle",
         };
-        let again =
-            format!("vez lab ordeal {} --first {number} --ordeals 1 --seed {}{detector}", entry.name, self.seed);
-        tell(format_args!("vez: {}: {failed}\nvez: to repeat it: {again}", entry.name));
+        let again = format!("vez lab ordeal {name} --first {number} --ordeals 1 --seed {seed}{detector}");
+        tell(format_args!("vez: {name}: {failed}\nvez: to see all of it: {again} --trace {name}.jsonl"));
     }
 }
 

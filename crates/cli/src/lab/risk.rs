@@ -20,7 +20,7 @@ forgets with probability p in that time, independently of the others, the probab
 The trials are the m that voted, not all n. It says nothing of whether a second process asks.
 
 Examples:
-  vez lab risk --replicas 32 --majority 24 --reset-probability 0.000926     (nodes stay for 3 hours, 10 seconds inside)
+  vez lab risk --replicas 32 --majority 24 --reset-probability 0.000926     # nodes stay for 3 hours, 10 seconds inside
   vez lab risk --replicas 5 --majority 3 --reset-probability 0.01 --json
 
 --json prints one object: probability (null if it is too small for a JSON number) and log10_probability (null if it is 0)."

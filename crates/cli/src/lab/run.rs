@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// How many entries of each run are measured; a script is played to its end instead.
     #[arg(long, default_value_t = 100_000)]
     entries: u64,
-    /// How many entries come before them and are not. By default 1000, and 0 for a script.
+    /// How many entries come before them and are not. By default 1000; 0 for a script, or if something goes wrong.
     #[arg(long)]
     warmup: Option<u64>,
     /// How many independent runs.
@@ -54,7 +54,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let entry = find(&self.algorithm)?;
-        let warmup = self.warmup.unwrap_or(if self.load.is_scripted() { 0 } else { 1000 });
+        let warmup = self.warmup.unwrap_or(if self.load.has_a_script() { 0 } else { 1000 });
         let config = self.load.config(entry, self.entries, warmup, self.runs())?;
         let config = Config { keep_going: self.keep_going, ..config };
         let runs = config.runs.end - config.runs.start;
@@ -63,7 +63,10 @@ impl Args {
         let result = named::run(entry.name, detector, &config, stopwatch, &|entries| bar.set_position(entries));
         bar.finish_and_clear();
         match result.expect("it is in the catalog") {
-            Ok(report) => {
+            Ok(mut report) => {
+                if entry.assumptions.detector {
+                    report.settings.extend(self.load.detection(&config));
+                }
                 print(&match (self.json, self.csv) {
                     (true, _) => format!("{}\n", serde_json::to_string_pretty(&report)?),
                     (_, true) => csv(&report)?,
@@ -94,8 +97,13 @@ fn describe(entry: &Entry, report: &Report, load: &str, world: &str) -> String {
     let runs = counted(*runs, "run", "runs");
     let stand_in_one = entry.settings.contains(&Setting::Topology);
     let topology = if stand_in_one { format!(", {}", report.topology) } else { String::new() };
+    let askers = report.askers.map_or(String::new(), |askers| format!(" of which {askers} may ask"));
+    let warmup = match report.warmup {
+        0 => String::new(),
+        warmup => format!(" after {} that are not measured", thousands(warmup)),
+    };
     let mut text = format!(
-        "{algorithm}: {}{topology}{}, {load}; {runs} of {}\n{world}\n\n",
+        "{algorithm}: {}{askers}{topology}{}, {load}; {runs} of {}{warmup}\n{world}\n\n",
         counted(*nodes, "node", "nodes"),
         in_words(settings),
         counted(*entries as usize, "entry", "entries")
@@ -125,11 +133,12 @@ fn describe(entry: &Entry, report: &Report, load: &str, world: &str) -> String {
     for (name, value) in &report.measures {
         let _ = writeln!(text, "{name:22} {value}");
     }
-    if report.crashes + report.restarts + report.losses > 0 {
+    if !report.faults.is_empty() {
         let crashes = counted(report.crashes as usize, "crash", "crashes");
         let returns = counted(report.restarts as usize, "return", "returns");
         let losses = counted(report.losses as usize, "lost message", "lost messages");
-        let _ = writeln!(text, "went wrong             {crashes}, {returns}, {losses}");
+        let doubles = counted(report.doubles as usize, "doubled message", "doubled messages");
+        let _ = writeln!(text, "went wrong in all      {crashes}, {returns}, {losses}, {doubles}");
     }
     if report.violations > 0 {
         let _ = writeln!(text, "violations             {} in {} entries", report.violations, thousands(measured));

@@ -66,6 +66,15 @@ pub(crate) enum DetectorName {
     Oracle,
 }
 
+impl DetectorName {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::HiAdsd => "hi-adsd",
+            Self::Oracle => "oracle",
+        }
+    }
+}
+
 impl From<DetectorName> for Detector {
     fn from(name: DetectorName) -> Self {
         match name {
@@ -104,11 +113,11 @@ impl SystemArgs {
             (Setting::Majority, self.majority.is_some()),
             (Setting::Bits, self.bits.is_some()),
             (Setting::Prefix, self.prefix.is_some()),
-            // Whoever tells of crashes has these.
-            (Setting::Patience, self.patience.is_some() && !entry.assumptions.detector),
-            (Setting::Period, self.period.is_some() && !entry.assumptions.detector),
+            (Setting::Patience, self.patience.is_some()),
+            (Setting::Period, self.period.is_some()),
         ];
-        match given.into_iter().find(|(setting, given)| *given && !entry.settings.contains(setting)) {
+        let is_idle = |setting: &Setting| !entry.settings.contains(setting) && !is_the_detectors(*setting, entry);
+        match given.into_iter().find(|(setting, given)| *given && is_idle(setting)) {
             Some((setting, _)) => bail!("{} has no --{setting}; these have: {}", entry.name, concerned(setting)),
             None => Ok(()),
         }
@@ -151,8 +160,13 @@ impl SystemArgs {
 
 /// The algorithms that a setting concerns.
 fn concerned(setting: Setting) -> String {
-    let names = catalog::ALL.iter().filter(|entry| entry.settings.contains(&setting)).map(|entry| entry.name);
-    names.collect::<Vec<_>>().join(", ")
+    let concerns = |entry: &&Entry| entry.settings.contains(&setting) || is_the_detectors(setting, entry);
+    catalog::ALL.iter().filter(concerns).map(|entry| entry.name).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether whoever tells an algorithm of crashes has this setting.
+fn is_the_detectors(setting: Setting, entry: &Entry) -> bool {
+    entry.assumptions.detector && matches!(setting, Setting::Patience | Setting::Period)
 }
 
 fn seconds(name: &str, time: f64) -> Result<Duration> {
@@ -191,7 +205,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "NODES:SHARE")]
     hot: Option<Hot>,
     /// What goes wrong: lines of TIME FAULT, such as 10 crash n3, 15 crash n2 sending, 20 restart n3,
-    /// 5 partition n0 n1 | n2, 6 heal, 0 loss 0.1, 0 duplicate 0.1, 0 resets 0.5 n3 n4.
+    /// 5 partition n0 n1 | n2, 6 heal, 0 loss 0.1, 0 duplicate 0.1, 0 resets 0.5 n3 n4. See docs/faults.md.
     #[arg(long, value_name = "FILE")]
     faults: Option<PathBuf>,
     /// Who tells of crashes, for algorithms that must be told.
@@ -210,8 +224,16 @@ enum ArrivalKind {
 }
 
 impl LoadArgs {
-    pub(crate) fn is_scripted(&self) -> bool {
-        self.script.is_some()
+    /// Whether a file says when clients ask or what goes wrong.
+    pub(crate) fn has_a_script(&self) -> bool {
+        self.script.is_some() || self.faults.is_some()
+    }
+
+    /// Who tells of crashes, and what concerns it.
+    pub(crate) fn detection(&self, config: &Config) -> serde_json::Map<String, serde_json::Value> {
+        let mut settings = config.system.settings(&[Setting::Patience, Setting::Period]);
+        settings.insert("detector".to_owned(), self.detector.name().into());
+        settings
     }
 
     /// What these options mean for an algorithm.
@@ -268,18 +290,21 @@ impl LoadArgs {
         let stay = if leaves { format!("; {} inside", self.hold) } else { String::new() };
         let faults = match config.faults.all().len() {
             0 => String::new(),
-            faults => format!("; {}", counted(faults, "fault", "faults")),
+            faults => format!("; a script of {}", counted(faults, "fault", "faults")),
         };
         format!("messages {order}, each takes {delay}{stay}{faults}; seed {}", self.seed)
     }
 
     /// The load in words.
     pub(crate) fn describe(&self, entry: &Entry) -> String {
+        let hot = self.hot.map_or(String::new(), |Hot { nodes, share }| {
+            format!(" on average, {} of all from {}", share, counted(nodes, "node", "nodes"))
+        });
         match (&self.script, self.arrivals) {
             _ if entry.family == "detector" => "which nobody asks".to_owned(),
             (Some(path), _) => format!("as {} says", path.display()),
-            (None, ArrivalKind::Closed) => format!("each asks {} times a unit of time while it thinks", self.rate),
-            (None, ArrivalKind::Queued) => format!("{} clients a unit of time come to each", self.rate),
+            (None, ArrivalKind::Closed) => format!("each asks {} times a unit of time while it thinks{hot}", self.rate),
+            (None, ArrivalKind::Queued) => format!("{} clients a unit of time come to each{hot}", self.rate),
             (None, ArrivalKind::Saturated) => "each asks again at once".to_owned(),
         }
     }

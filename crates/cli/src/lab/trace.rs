@@ -3,17 +3,21 @@
 use std::{
     fs::File,
     io::{self, BufWriter, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use anyhow::{Context, Result};
+use vez_algorithms::catalog::Entry;
 use vez_lab::{
     named::{self, Record},
-    sim::CannotReport,
+    sim::{CannotReport, Config, Failure},
 };
 
-use super::{find, system::LoadArgs};
+use super::{
+    find,
+    system::{DetectorName, LoadArgs},
+};
 use crate::output::tell;
 
 /// Write a simulated run down as JSON Lines.
@@ -45,28 +49,41 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let entry = find(&self.algorithm)?;
         let config = self.load.config(entry, self.entries, 0, self.run..self.run + 1)?;
-        let detector = self.load.detector.into();
-        // What cannot be set up must not cost an existing file its contents.
-        named::validate(entry.name, &config, self.run).expect("it is in the catalog")?;
-        let mut out: Box<dyn Write> = match &self.out {
-            Some(path) => Box::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?),
-            None => Box::new(io::stdout().lock()),
-        };
-        let mut out = BufWriter::new(&mut out);
-        let mut written = Ok(());
-        let record = Record::Trace(&mut out, &mut written);
-        let result = named::watch(entry.name, detector, &config, self.run, record).expect("it is in the catalog");
-        written.and_then(|()| out.flush()).with_context(|| match &self.out {
-            Some(path) => format!("cannot write {}", path.display()),
-            None => "cannot write to standard output".to_owned(),
-        })?;
-        match result {
+        match write_trace(entry, self.load.detector, &config, self.run, self.out.as_deref())? {
             Ok(()) => Ok(ExitCode::SUCCESS),
-            Err(CannotReport::Config(error)) => Err(error.into()),
-            Err(CannotReport::Failure(failure)) => {
+            Err(failure) => {
                 tell(format_args!("vez: {failure}"));
                 Ok(ExitCode::from(1))
             }
         }
+    }
+}
+
+/// Writes a run down, to standard output if no file is named. The second result is how it went.
+pub(crate) fn write_trace(
+    entry: &Entry,
+    detector: DetectorName,
+    config: &Config,
+    run: u64,
+    path: Option<&Path>,
+) -> Result<Result<(), Failure>> {
+    // What cannot be set up must not cost an existing file its contents.
+    named::validate(entry.name, config, run).expect("it is in the catalog")?;
+    let mut out: Box<dyn Write> = match path {
+        Some(path) => Box::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?),
+        None => Box::new(io::stdout().lock()),
+    };
+    let mut out = BufWriter::new(&mut out);
+    let mut written = Ok(());
+    let record = Record::Trace(&mut out, &mut written);
+    let result = named::watch(entry.name, detector.into(), config, run, record).expect("it is in the catalog");
+    written.and_then(|()| out.flush()).with_context(|| match path {
+        Some(path) => format!("cannot write {}", path.display()),
+        None => "cannot write to standard output".to_owned(),
+    })?;
+    match result {
+        Ok(()) => Ok(Ok(())),
+        Err(CannotReport::Failure(failure)) => Ok(Err(failure)),
+        Err(CannotReport::Config(error)) => Err(error.into()),
     }
 }

@@ -2,6 +2,8 @@
 
 use vez_algorithms::NodeId;
 
+use super::book::LATE;
+
 /// Something that can happen at a node. The numbers are those of wants, and of interned timers and packets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Action {
@@ -23,6 +25,16 @@ pub(super) enum Action {
 }
 
 impl Action {
+    /// The same for a node, which does not see how long a message has been on its way.
+    pub(super) fn in_time(self) -> Self {
+        match self {
+            Self::Receive(packet) => Self::Receive(packet & !LATE),
+            Self::Lose(packet) => Self::Lose(packet & !LATE),
+            Self::Perish(packet) => Self::Perish(packet & !LATE),
+            other => other,
+        }
+    }
+
     /// A client may go on thinking for ever, and nothing need go wrong; all else happens in the end.
     pub(super) fn must_happen(self) -> bool {
         match self {

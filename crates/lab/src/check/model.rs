@@ -58,7 +58,8 @@ impl<P: Algorithm> Model<P> {
             limit: setup.k,
             config: config.clone(),
             moment: thirds(setup.patience) / THIRDS,
-            canonical: config.workload == Workload::Unbounded || askers == 0,
+            // Whoever comes back starts from numbers that have not been moved down.
+            canonical: config.restarts == 0 && (config.workload == Workload::Unbounded || askers == 0),
             book: Book::new(&nodes, Links::of::<P>(setup), wants, askers, config),
             first: Vec::new(),
         };
@@ -121,13 +122,13 @@ impl<P: Algorithm> Model<P> {
             let to = self.book.receiver(packet);
             let mut may = |action| self.add(NodeId::from_index(to), state[to], action, at as u32, into);
             if first {
-                may(Action::Receive(packet & !LATE));
+                may(Action::Receive(packet));
             }
             if first && lossy {
-                may(Action::Lose(packet & !LATE));
+                may(Action::Lose(packet));
             }
             if perishable {
-                may(Action::Perish(packet & !LATE));
+                may(Action::Perish(packet));
             }
         }
     }
@@ -169,7 +170,7 @@ impl<P: Algorithm> Model<P> {
     }
 
     fn add(&mut self, actor: NodeId, local: u32, action: Action, taken: u32, into: &mut Vec<Transition>) {
-        let outcomes = self.book.outcomes(local, action);
+        let outcomes = self.book.outcomes(local, action.in_time());
         into.extend(outcomes.map(|outcome| Transition { actor, action, outcome, taken }));
     }
 

@@ -27,7 +27,7 @@ pub enum Arrivals {
 }
 
 /// Some nodes that have more than their share of clients.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]
 pub struct Hot {
     /// How many: the first ones.
     pub nodes: usize,

@@ -122,6 +122,12 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
         let clients = if wants.is_empty() { 0 } else { P::clients(&setup) };
         let askers = config.askers.unwrap_or(clients).min(clients);
         if let Arrivals::Scripted(script) = &config.arrivals
+            && clients == 0
+            && !script.asks().is_empty()
+        {
+            return Err(ConfigError::NobodyAsks(P::NAME));
+        }
+        if let Arrivals::Scripted(script) = &config.arrivals
             && let Some(node) = script.last_node().filter(|node| *node >= askers)
         {
             return Err(ConfigError::NoSuchNode { script: "script", node, nodes: askers });
@@ -279,8 +285,8 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
         }
         self.effects = effects;
         if breaks {
-            self.crash(node);
             self.lose_half(node);
+            self.crash(node);
         }
         Ok(())
     }
@@ -293,6 +299,7 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
             return;
         }
         if self.troubles.happens(self.troubles.duplicate) {
+            self.metrics.doubles += 1;
             self.watch.see(self.now, from, Event::Doubled(to, &message));
             self.put_on_its_way(from, to, message.clone());
         }
@@ -314,7 +321,8 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
         let what = if waiting.is_empty() {
             format!("nobody asks any more after {entries} entries")
         } else {
-            format!("stuck after {entries} entries: {shown}{more} wait and nothing lets them in")
+            let entries = if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") };
+            format!("stuck after {entries}: {shown}{more} wait and nothing lets them in")
         };
         Stopped { what, law_broken: false }
     }
@@ -325,11 +333,14 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
 
     pub(super) fn measured(mut self, elapsed: Duration) -> Measured {
         let living = self.nodes.iter().zip(&self.troubles.crashed).filter(|(_, crashed)| !**crashed);
-        let waits = |(node, client): (NodeId, &Client<P::Family>)| {
-            (client.seen.phase == Phase::Waiting).then_some((node, self.now - client.asked_at))
-        };
-        let all_waiting = NodeId::all(self.nodes.len()).zip(&self.clients).filter_map(waits);
-        let waiting = all_waiting.max_by(|one, other| one.1.total_cmp(&other.1));
+        let mut waiting: Option<(NodeId, f64)> = None;
+        for (node, client) in NodeId::all(self.nodes.len()).zip(&self.clients) {
+            if client.seen.phase == Phase::Waiting {
+                self.metrics.unserved(client);
+                let waited = self.now - client.asked_at;
+                waiting = waiting.filter(|(_, longest)| *longest >= waited).or(Some((node, waited)));
+            }
+        }
         self.metrics.measures = P::measures(&living.map(|(node, _)| node).collect::<Vec<_>>());
         self.metrics.measured(waiting, elapsed)
     }

@@ -229,6 +229,17 @@ mod tests {
     }
 
     #[test]
+    fn the_page_about_scripts_is_right() {
+        let page = include_str!("../../../../docs/faults.md");
+        let example = page.split("```").nth(1).and_then(|block| block.strip_prefix("text\n")).expect("an example");
+        assert_eq!(example.parse::<Faults>().expect("a good script").all().len(), 4);
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
+        let faults: Vec<Faults> =
+            rows.map(|(fault, _)| format!("0 {}", fault.replace('\\', "")).parse().expect(fault)).collect();
+        assert_eq!(faults.len(), 8, "one of each kind");
+    }
+
+    #[test]
     fn a_mistake_is_named_with_its_line() {
         for (script, message) in [
             (

@@ -25,6 +25,7 @@ pub(super) struct Measured {
     pub(super) fairness: f64,
     pub(super) deliveries: u64,
     pub(super) losses: u64,
+    pub(super) doubles: u64,
     pub(super) crashes: u64,
     pub(super) restarts: u64,
     /// From a crash to the moment at which a living node knows of it.
@@ -60,6 +61,7 @@ pub(super) struct Metrics {
     entries_of: Vec<u64>,
     pub(super) deliveries: u64,
     pub(super) losses: u64,
+    pub(super) doubles: u64,
     pub(super) crashes: u64,
     pub(super) restarts: u64,
     detections: u64,
@@ -87,6 +89,7 @@ impl Metrics {
             entries_of: vec![0; nodes],
             deliveries: 0,
             losses: 0,
+            doubles: 0,
             crashes: 0,
             restarts: 0,
             detections: 0,
@@ -145,15 +148,27 @@ impl Metrics {
                 self.hand_overs += 1;
                 self.total_hand_over += time;
             }
-            // Of the entries during the wait, those that had asked earlier were no bypasses: of the requests that
-            // were ahead, `place` still are. After a crash this counts too few: the dead did not enter.
-            let gone = client.ahead - place as u64;
-            let bypasses = (self.entries - client.entries_before).saturating_sub(gone);
+            let bypasses = self.passed(client, place);
             self.bypasses += bypasses;
             self.most_bypasses = self.most_bypasses.max(bypasses);
             self.entries_of[node.index()] += 1;
         }
         self.entries += 1;
+    }
+
+    /// How often a request that waits, or has just waited, in this place was passed. Of the entries during the wait, those that
+    /// had asked earlier were no bypasses: of the requests that were ahead, `place` still are. After a crash this counts too
+    /// few: the dead did not enter.
+    fn passed<F: Family>(&self, client: &Client<F>, place: usize) -> u64 {
+        let gone = client.ahead - place as u64;
+        (self.entries - client.entries_before).saturating_sub(gone)
+    }
+
+    /// A request is still waiting when the run ends.
+    pub(super) fn unserved<F: Family>(&mut self, client: &Client<F>) {
+        if let Ok(place) = self.waiting.binary_search(&client.request) {
+            self.most_bypasses = self.most_bypasses.max(self.passed(client, place));
+        }
     }
 
     pub(super) fn left(&mut self, now: f64) {
@@ -191,6 +206,7 @@ impl Metrics {
             waits: self.waits,
             deliveries: self.deliveries,
             losses: self.losses,
+            doubles: self.doubles,
             crashes: self.crashes,
             restarts: self.restarts,
             detection: (self.detections > 0).then(|| mean(self.total_detection, self.detections)),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use vez_algorithms::{Algorithm, NodeId, Order};
 
 use super::{
-    Arrivals, Config, DelayLaw,
+    Arrivals, Config, DelayLaw, Hot,
     metrics::{Measured, TICKS},
 };
 use crate::{stats::Interval, system::Topology};
@@ -28,6 +28,9 @@ pub struct Report {
     pub arrivals: &'static str,
     /// How often a node's client asks; nothing where no rate says so.
     pub rate: Option<f64>,
+    /// Which nodes have more than their share of clients, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hot: Option<Hot>,
     /// How many of the clients ask, the first ones, if not all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub askers: Option<usize>,
@@ -79,6 +82,8 @@ pub struct Report {
     pub deliveries: u64,
     /// Messages lost on the way in all runs.
     pub losses: u64,
+    /// Messages that arrived twice in all runs.
+    pub doubles: u64,
     /// Crashes in all runs.
     pub crashes: u64,
     /// Returns in all runs.
@@ -155,6 +160,7 @@ impl Report {
                 Arrivals::Closed { rate } | Arrivals::Queued { rate } => Some(rate),
                 Arrivals::Saturated | Arrivals::Scripted(_) => None,
             },
+            hot: config.hot,
             askers: config.askers,
             hold: config.hold,
             delay: config.delay,
@@ -185,6 +191,7 @@ impl Report {
             measures: measures(&runs),
             deliveries: runs.iter().map(|run| run.deliveries).sum(),
             losses: runs.iter().map(|run| run.losses).sum(),
+            doubles: runs.iter().map(|run| run.doubles).sum(),
             crashes: runs.iter().map(|run| run.crashes).sum(),
             restarts: runs.iter().map(|run| run.restarts).sum(),
             seconds: runs.iter().map(|run| run.elapsed.as_secs_f64()).sum(),

@@ -12,8 +12,15 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
             Fault::CrashSending(node) => {
                 self.troubles.breaking.insert(*node);
             }
-            Fault::Restart(node) if self.troubles.crashed[node.index()] => return self.restart(*node),
-            Fault::Restart(_) => {}
+            Fault::Restart(node) => {
+                // Whoever has sent nothing since it was to crash does so now.
+                if self.troubles.breaking.contains(*node) {
+                    self.crash(*node);
+                }
+                if self.troubles.crashed[node.index()] {
+                    return self.restart(*node);
+                }
+            }
             Fault::Partition(groups) => self.troubles.partition(groups),
             Fault::Heal => self.troubles.group = None,
             Fault::Loss(probability) => self.troubles.loss = *probability,
@@ -103,7 +110,8 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
         self.troubles.crashed[node.index()] = false;
         self.nodes[node.index()] = self.fresh[node.index()].clone();
         self.happen(node, Input::Restart)?;
-        if !matches!(self.config.arrivals, Arrivals::Scripted(_)) && node.index() < self.askers {
+        let is_alive = !self.troubles.crashed[node.index()];
+        if is_alive && !matches!(self.config.arrivals, Arrivals::Scripted(_)) && node.index() < self.askers {
             self.await_arrival(node);
         }
         Ok(())

@@ -101,7 +101,10 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
         self.inside.retain(|other| *other != node);
         self.metrics.left(self.now);
         self.happen(node, Input::Command(command))?;
-        self.await_next(node);
+        // It may have crashed in the midst of telling others that it leaves.
+        if !self.troubles.crashed[node.index()] {
+            self.await_next(node);
+        }
         Ok(())
     }
 

@@ -156,15 +156,17 @@ fn waits(nodes: &[NodeId]) -> String {
     format!("{} wait{}", names.join(", "), if nodes.len() == 1 { "s" } else { "" })
 }
 
+/// Why a run cannot be played as it is told.
+const MOVED: &str = "# Numbers are moved down as the run goes on: what is sent with one may arrive with a lower one.\n";
+
 /// A run in which a law is broken. No shorter one breaks any, but for starvation, which is found in the graph as a whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Counterexample {
     /// The law.
     pub breach: Breach,
-    /// How many steps lead to it.
+    /// How many steps lead to it, but for those in which only time passes.
     pub steps: usize,
-    /// The run, as the commands of a transcript, each with what came of it. For requests for ever clocks are moved down as the
-    /// run goes on, so that the same message may carry another clock when it arrives.
+    /// The run, as the commands of a transcript, each with what came of it.
     pub transcript: String,
 }
 
@@ -235,8 +237,11 @@ pub fn check<A: Algorithm>(
         verdict: Verdict::Holds(Worst { messages_per_entry: Bound::Unknown, bypasses: Bound::Unknown }),
         elapsed,
     };
+    let note = if model.canonical { MOVED } else { "" };
     if let Some((breach, run)) = explored.breach {
-        let counterexample = Counterexample { breach, steps: run.len(), transcript: model.tell(&run) };
+        let steps = Model::<A>::happenings(&run);
+        let transcript = format!("{note}{}", model.tell(&run));
+        let counterexample = Counterexample { breach, steps, transcript };
         report.verdict = Verdict::Violated(counterexample);
         return Ok(report);
     }
@@ -249,8 +254,8 @@ pub fn check<A: Algorithm>(
         numbers.extend(&starvation.cycle[1..]);
         let run = model.retrace(&numbers, &visited);
         let (before, cycle) = run.split_at(steps);
-        let transcript = format!("{}# and from here on for ever:\n{}", model.tell(before), model.tell(cycle));
-        let breach = Breach::Starvation(starvation.victim);
+        let transcript = format!("{note}{}# and from here on for ever:\n{}", model.tell(before), model.tell(cycle));
+        let (breach, steps) = (Breach::Starvation(starvation.victim), Model::<A>::happenings(before));
         report.verdict = Verdict::Violated(Counterexample { breach, steps, transcript });
         return Ok(report);
     }

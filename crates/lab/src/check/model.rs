@@ -40,7 +40,8 @@ pub(super) struct Model<P: Algorithm> {
     config: Config,
     /// How far a step of time goes.
     moment: u64,
-    canonical: bool,
+    /// Whether numbers that only ever grow are moved down.
+    pub(super) canonical: bool,
     book: Book<P>,
     pub(super) first: Vec<u32>,
 }
@@ -59,7 +60,9 @@ impl<P: Algorithm> Model<P> {
             config: config.clone(),
             moment: thirds(setup.patience) / THIRDS,
             // Whoever comes back starts from numbers that have not been moved down.
-            canonical: config.restarts == 0 && (config.workload == Workload::Unbounded || askers == 0),
+            canonical: P::CANONICAL.is_some()
+                && config.restarts == 0
+                && (config.workload == Workload::Unbounded || askers == 0),
             book: Book::new(&nodes, Links::of::<P>(setup), wants, askers, config),
             first: Vec::new(),
         };
@@ -207,7 +210,7 @@ impl<P: Algorithm> Model<P> {
         for at in 0..self.book.outcome(outcome).sends.len() {
             self.insert(next, self.book.outcome(outcome).sends[at]);
         }
-        if self.canonical && P::CANONICAL.is_some() {
+        if self.canonical {
             self.canonicalise(next);
         }
     }

@@ -28,27 +28,40 @@ impl<P: Algorithm> Model<P> {
     /// A run as the commands of a transcript, each with what came of it.
     pub(in super::super) fn tell(&self, run: &[Transition]) -> String {
         let mut told = String::new();
-        for transition in run {
-            let node = transition.actor;
-            let step = match transition.action {
-                Action::Pass => None,
-                Action::Ask(want) => {
-                    let wants = &self.book.rules.wants;
-                    Some(Step::<P>::Ask(node, (wants.len() > 1).then(|| wants[want as usize])))
-                }
-                Action::Leave => Some(Step::Leave(node)),
-                Action::Crash => Some(Step::Crash(node)),
-                Action::Restart => Some(Step::Restart(node)),
-                Action::Notice(other) | Action::Accuse(other) => Some(Step::Notice(node, other)),
-                Action::Lose(packet) | Action::Perish(packet) => Some(Step::Lose(self.book.message(packet).clone())),
-                Action::Fire(timer) => Some(Step::Fire(node, self.book.timer(timer))),
-                Action::Receive(packet) => Some(Step::Deliver(self.book.message(packet).clone())),
-            };
-            told += &step.map_or("# time passes\n".to_owned(), |step| format!("{step}\n"));
-            for effect in &self.outcome(*transition).effects {
-                told += &format!("    {}\n", describe::<P>(node, effect));
+        for same in run.chunk_by(|one, other| one.action == Action::Pass && other.action == Action::Pass) {
+            match self.step(same[0]) {
+                Some(step) => told += &format!("{step}\n"),
+                None if same.len() == 1 => told += "# time passes\n",
+                None => told += &format!("# time passes, {} steps\n", same.len()),
+            }
+            for effect in &self.outcome(same[0]).effects {
+                told += &format!("    {}\n", describe::<P>(same[0].actor, effect));
             }
         }
         told
+    }
+
+    /// How often something happens in a run: more than that time passes.
+    pub(in super::super) fn happenings(run: &[Transition]) -> usize {
+        run.iter().filter(|transition| transition.action != Action::Pass).count()
+    }
+
+    /// A transition as a step on a stage; nothing if only time passes.
+    fn step(&self, transition: Transition) -> Option<Step<P>> {
+        let node = transition.actor;
+        Some(match transition.action {
+            Action::Pass => return None,
+            Action::Ask(want) => {
+                let wants = &self.book.rules.wants;
+                Step::Ask(node, (wants.len() > 1).then(|| wants[want as usize]))
+            }
+            Action::Leave => Step::Leave(node),
+            Action::Crash => Step::Crash(node),
+            Action::Restart => Step::Restart(node),
+            Action::Notice(other) | Action::Accuse(other) => Step::Notice(node, other),
+            Action::Lose(packet) | Action::Perish(packet) => Step::Lose(self.book.message(packet).clone()),
+            Action::Fire(timer) => Step::Fire(node, self.book.timer(timer)),
+            Action::Receive(packet) => Step::Deliver(self.book.message(packet).clone()),
+        })
     }
 }

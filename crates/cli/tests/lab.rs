@@ -1,7 +1,7 @@
 //! `vez lab` from outside: what scripts rely on.
 
 use assert_cmd::Command;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Exit code, standard output, standard error.
 fn vez(line: &str) -> (i32, String, String) {
@@ -79,6 +79,29 @@ fn run_says_who_was_never_served() {
     assert!(code == 0 && out.contains(" n4 had waited for "), "{out}");
     let (_, out, _) = vez(&format!("{line} --csv"));
     assert!(out.contains(",0 partition n0 n1 n2 n3 | n4,"), "{out}");
+}
+
+/// Who tells of crashes, and how often it looks, decides what comes out.
+#[test]
+fn run_says_who_tells_of_crashes() {
+    let line = "lab run robust-k-direct --nodes 4 --k 1 --entries 100 --runs 1 --period 9 --detector oracle";
+    let report = json(&format!("{line} --json"));
+    assert_eq!(report["settings"], json!({ "k": 1, "patience": 0.25, "period": 9.0, "detector": "oracle" }));
+    assert!(vez(line).1.contains("period = 9.0, detector = oracle"), "{}", vez(line).1);
+}
+
+#[test]
+fn an_ordeal_can_be_written_down() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("bully.jsonl");
+    let line = format!("lab ordeal bully --first 17 --ordeals 1 --trace {}", file.display());
+    assert_eq!(vez(&line).0, 0);
+    let trace = std::fs::read_to_string(&file).expect("it was written");
+    assert!(trace.contains("\"kind\":\"crash\"") && trace.lines().count() > 20, "{trace}");
+    refused(
+        "lab ordeal bully ring --trace x",
+        "vez: a trace is of one algorithm, and there are 2; name one, such as vez lab ordeal bully",
+    );
 }
 
 #[test]
@@ -197,7 +220,8 @@ fn mistakes_are_named_and_mended() {
     );
     refused(
         "lab run fila --period 1",
-        "vez: fila has no --period; these have: central-failover, hi-adsd, superpeers-by-repulsion",
+        "vez: fila has no --period; these have: central-failover, robust-k-direct, robust-k, hi-adsd, spanning-tree, \
+         superpeers-by-repulsion",
     );
     refused(
         "lab check fila --instant",

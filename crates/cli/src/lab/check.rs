@@ -195,7 +195,7 @@ fn explored(entry: &Entry, system: &System, config: &Config) -> String {
     let askers = config.askers.map_or(String::new(), |askers| format!(" of which {askers} may ask"));
     let anything = if config.mixed { ", for anything" } else { "" };
     let requests = match config.workload {
-        _ if entry.family == "detector" => "which nobody asks".to_owned(),
+        _ if entry.family == "detector" => "no clients".to_owned(),
         Workload::Requests(requests) => format!("{} each", counted(requests as usize, "request", "requests")),
         Workload::Unbounded => "requests for ever".to_owned(),
     };

@@ -301,7 +301,7 @@ impl LoadArgs {
             format!(" on average, {} of all from {}", share, counted(nodes, "node", "nodes"))
         });
         match (&self.script, self.arrivals) {
-            _ if entry.family == "detector" => "which nobody asks".to_owned(),
+            _ if entry.family == "detector" => "no clients".to_owned(),
             (Some(path), _) => format!("as {} says", path.display()),
             (None, ArrivalKind::Closed) => format!("each asks {} times a unit of time while it thinks{hot}", self.rate),
             (None, ArrivalKind::Queued) => format!("{} clients a unit of time come to each{hot}", self.rate),

@@ -107,7 +107,7 @@ impl<P: Algorithm> Model<P> {
         }
         self.go_wrong(state, into);
         let mortal = self.config.crashes > 0;
-        let lossy = self.spent(state, |facts| facts.losses) < self.config.losses;
+        let lossy = self.config.losses > 0 && self.spent(state, |facts| facts.losses) < self.config.losses;
         for at in self.nodes..state.len() {
             let packet = state[at];
             let same = |other: Option<&u32>| {
@@ -138,6 +138,9 @@ impl<P: Algorithm> Model<P> {
 
     /// Crashes, returns, and what the failure detector says of them.
     fn go_wrong(&mut self, state: &[u32], into: &mut Vec<Transition>) {
+        if self.config.crashes == 0 && self.config.false_suspicions == 0 {
+            return;
+        }
         let crashes = self.spent(state, |facts| facts.crashes);
         let dead = self.locals_of(state).filter(|facts| facts.crashed).count();
         let (may_crash, may_return) = (crashes < self.config.crashes, self.may_return(state));

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::json;
-use vez_algorithms::{Order, Setting, Timing, catalog::Entry};
+use vez_algorithms::{Order, Timing, catalog::Entry};
 use vez_lab::{
     check::{Bound, CannotCheck, Config, Counterexample, Report, Verdict, Workload},
     named,
@@ -12,8 +12,11 @@ use vez_lab::{
     system::System,
 };
 
-use super::{find, system::SystemArgs};
-use crate::output::{counted, in_words, print, progress, stopwatch, thousands};
+use super::{
+    find,
+    system::{SystemArgs, arranged},
+};
+use crate::output::{counted, print, progress, stopwatch, thousands};
 
 /// Explore every interleaving of a small system.
 #[derive(clap::Args)]
@@ -23,7 +26,7 @@ use crate::output::{counted, in_words, print, progress, stopwatch, thousands};
   vez lab check lamport --network any     # it needs FIFO: see how it fails without
 
 Messages in time: a message takes a third of patience at most, for algorithms that count on time; with --instant, none. A counterexample
-has a line where such a time passes; until a timer fires, it passes without one.
+has a line where time passes; with --instant it passes unseen until a timer fires.
 
 The worst case: messages is the most that are sent in a run until all are served, divided by the entries, and not computed if
 nodes crash or clients ask for ever; bypasses is how often others who asked later enter before the same request.
@@ -189,10 +192,7 @@ fn describe(entry: &Entry, system: &System, config: &Config, report: &Report) ->
 
 /// What was explored, in one line.
 fn explored(entry: &Entry, system: &System, config: &Config) -> String {
-    let stand_in_one = entry.settings.contains(&Setting::Topology);
-    let topology = if stand_in_one { format!(", {}", system.topology) } else { String::new() };
-    let settings = in_words(&system.settings(entry.settings));
-    let askers = config.askers.map_or(String::new(), |askers| format!(" of which {askers} may ask"));
+    let whole = arranged(entry, system.nodes, config.askers, system.topology, &system.settings(entry.settings));
     let anything = if config.mixed { ", for anything" } else { "" };
     let requests = match config.workload {
         _ if entry.family == "detector" => "no clients".to_owned(),
@@ -208,8 +208,7 @@ fn explored(entry: &Entry, system: &System, config: &Config) -> String {
         (Timing::Bounded, true) => " and at once",
         (Timing::Bounded, false) => " and in time",
     };
-    let nodes = counted(system.nodes, "node", "nodes");
-    let mut text = format!("{}: {nodes}{askers}{topology}{settings}, {requests}{anything}, {order}{delay}", entry.name);
+    let mut text = format!("{whole}, {requests}{anything}, {order}{delay}");
     for (most, one, more) in [
         (config.crashes, "crash", "crashes"),
         (config.restarts, "return", "returns"),

@@ -98,6 +98,10 @@ impl Args {
                     let config = named::draw(entry.name, self.detector.into(), self.seed, self.first)
                         .expect("it is in the catalog");
                     self.write(entry, &config, self.first)?;
+                } else if self.trace.is_some() {
+                    tell(
+                        "vez: all were survived, and none was written down; --ordeals 1 writes the one that --first names",
+                    );
                 }
                 Ok(Ok(summary))
             }

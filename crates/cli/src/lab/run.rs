@@ -4,15 +4,18 @@ use std::{fmt::Write, process::ExitCode};
 
 use anyhow::Result;
 use serde_json::json;
-use vez_algorithms::{Setting, catalog::Entry};
+use vez_algorithms::catalog::Entry;
 use vez_lab::{
     named::{self, Detector, Record},
     sim::{CannotReport, Config, Failure, Report, Starving},
     trace::Tail,
 };
 
-use super::{find, system::LoadArgs};
-use crate::output::{counted, in_words, print, progress, stopwatch, tell, thousands};
+use super::{
+    find,
+    system::{LoadArgs, arranged},
+};
+use crate::output::{counted, print, progress, stopwatch, tell, thousands};
 
 /// Simulate an algorithm and measure messages and waiting times.
 #[derive(clap::Args)]
@@ -93,21 +96,15 @@ impl Args {
 }
 
 fn describe(entry: &Entry, report: &Report, load: &str, world: &str) -> String {
-    let Report { algorithm, nodes, settings, runs, entries, .. } = report;
+    let Report { nodes, askers, topology, settings, runs, entries, .. } = report;
+    let whole = arranged(entry, *nodes, *askers, *topology, settings);
     let runs = counted(*runs, "run", "runs");
-    let stand_in_one = entry.settings.contains(&Setting::Topology);
-    let topology = if stand_in_one { format!(", {}", report.topology) } else { String::new() };
-    let askers = report.askers.map_or(String::new(), |askers| format!(" of which {askers} may ask"));
     let warmup = match report.warmup {
         0 => String::new(),
         warmup => format!(" after {} that are not measured", thousands(warmup)),
     };
-    let mut text = format!(
-        "{algorithm}: {}{askers}{topology}{}, {load}; {runs} of {}{warmup}\n{world}\n\n",
-        counted(*nodes, "node", "nodes"),
-        in_words(settings),
-        counted(*entries as usize, "entry", "entries")
-    );
+    let mut text =
+        format!("{whole}, {load}; {runs} of {}{warmup}\n{world}\n\n", counted(*entries as usize, "entry", "entries"));
     let measured = entries * report.runs as u64;
     let _ = writeln!(text, "messages an entry      {}", report.messages_per_entry);
     for (kind, count) in &report.messages_by_type {

@@ -14,7 +14,7 @@ use vez_lab::{
     system::{Quorum, System, Topology},
 };
 
-use crate::output::counted;
+use crate::output::{counted, in_words};
 
 #[derive(clap::Args)]
 pub(crate) struct SystemArgs {
@@ -156,6 +156,20 @@ impl SystemArgs {
             period: self.period.map_or(Ok(patience * 10), |period| seconds("period", period))?,
         })
     }
+}
+
+/// An algorithm, and the nodes that it runs on: how a header begins.
+pub(crate) fn arranged(
+    entry: &Entry,
+    nodes: usize,
+    askers: Option<usize>,
+    topology: Topology,
+    settings: &serde_json::Map<String, serde_json::Value>,
+) -> String {
+    let stand_in_one = entry.settings.contains(&Setting::Topology);
+    let topology = if stand_in_one { format!(", {topology}") } else { String::new() };
+    let askers = askers.map_or(String::new(), |askers| format!(" of which {askers} may ask"));
+    format!("{}: {}{askers}{topology}{}", entry.name, counted(nodes, "node", "nodes"), in_words(settings))
 }
 
 /// The algorithms that a setting concerns.

@@ -2,9 +2,14 @@
 
 mod check;
 mod list;
+mod merge;
 mod ordeal;
+mod parts;
+mod report;
+mod reproduce;
 mod risk;
 mod run;
+mod sweep;
 mod system;
 mod trace;
 
@@ -26,6 +31,12 @@ pub(crate) enum Command {
     Ordeal(ordeal::Args),
     /// Write a simulated run down as JSON Lines.
     Trace(trace::Args),
+    /// Run the experiments of the papers, and judge what they claim.
+    Reproduce(reproduce::Args),
+    /// Run a study of your own: a grid of algorithms, loads and systems.
+    Sweep(sweep::Args),
+    /// Put the shards of a sweep together.
+    Merge(merge::Args),
     /// Compute how likely a vote lets two in when coordinators forget.
     Risk(risk::Args),
 }
@@ -38,6 +49,9 @@ impl Command {
             Self::Check(args) => args.run(),
             Self::Ordeal(args) => args.run(),
             Self::Trace(args) => args.run(),
+            Self::Reproduce(args) => args.run(),
+            Self::Sweep(args) => args.run(),
+            Self::Merge(args) => args.run(),
             Self::Risk(args) => args.run(),
         }
     }

@@ -63,7 +63,7 @@ pub(crate) fn progress(end: u64, unit: &'static str) -> ProgressBar {
     let (bar, template) = if end > 0 {
         (
             ProgressBar::with_draw_target(Some(end), target),
-            format!("{{bar:40}} {{percent}} % of {{human_len}} {unit}, {{eta}} left"),
+            format!("{{bar:40}} {{percent}} % of {{human_len}} {unit}, {{eta}} left {{msg}}"),
         )
     } else {
         (ProgressBar::with_draw_target(None, target), format!("{{spinner}} {{human_pos}} {unit}, {{elapsed}}"))

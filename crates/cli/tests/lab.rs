@@ -216,11 +216,11 @@ fn mistakes_are_named_and_mended() {
     refused("lab check raymond-k --k 4", "vez: k is 4 but there are only 3 nodes; take at most 3, or more --nodes");
     refused(
         "lab run nxr --k 2",
-        "vez: nxr has no --k; these have: raymond-k, robust-k-direct, robust-k, ledger, superpeers-by-repulsion",
+        "vez: nxr has no setting k; these have: raymond-k, robust-k-direct, robust-k, ledger, superpeers-by-repulsion",
     );
     refused(
         "lab run fila --period 1",
-        "vez: fila has no --period; these have: central-failover, robust-k-direct, robust-k, hi-adsd, spanning-tree, \
+        "vez: fila has no setting period; these have: central-failover, robust-k-direct, robust-k, hi-adsd, spanning-tree, \
          superpeers-by-repulsion",
     );
     refused(
@@ -253,7 +253,7 @@ fn mistakes_are_named_and_mended() {
         "lab run superpeers-by-prefix --bits 8 --prefix 9",
         "vez: the first 9 bits of 8 cannot be reserved; take --prefix 8 or less",
     );
-    refused("lab run bully --patience 0", "vez: patience is 0; take a time from 1e-6 to 1e6, such as --patience 1");
+    refused("lab run bully --patience 0", "vez: patience is 0; take a time from 1e-6 to 1e6, such as 1");
     refused(
         "lab check bully --restarts 1",
         "vez: nobody returns who has not crashed; add --crashes 1, or take away --restarts",

@@ -12,8 +12,10 @@
 //! for byte.
 
 pub mod check;
+pub mod experiments;
 pub mod named;
 pub mod ordeal;
+pub mod plot;
 mod quiet;
 mod random;
 mod reach;
@@ -21,5 +23,7 @@ pub mod risk;
 pub mod sim;
 pub mod stage;
 pub mod stats;
+pub mod study;
 pub mod system;
 pub mod trace;
+pub mod wanted;

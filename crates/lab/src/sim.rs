@@ -60,6 +60,8 @@ pub struct Config {
     pub faults: Faults,
     /// Whether to count how often the law is broken, instead of stopping at the first time.
     pub keep_going: bool,
+    /// When a run ends, even if there were fewer entries.
+    pub until: Option<f64>,
     /// How many entries of a run are measured.
     pub entries: u64,
     /// How many entries come before them and are not.
@@ -109,7 +111,7 @@ impl Config {
     pub fn validate(&self) -> Result<(), ConfigError> {
         let number = |name, value: String, fix| Err(ConfigError::Number { name, value, fix });
         self.system.setup(self.seed, 0)?;
-        if let Arrivals::Closed { rate } | Arrivals::Queued { rate } = self.arrivals
+        if let Some(rate) = self.arrivals.rate()
             && !(1e-9..=1e9).contains(&rate)
         {
             let fix = if rate > 0.0 { "take one from 1e-9 to 1e9" } else { "it must be above 0, such as --rate 0.1" };
@@ -123,6 +125,9 @@ impl Config {
         if !(0.0..=1e6).contains(&self.hold) {
             let fix = if self.hold > 0.0 { "take at most 1e6" } else { "it must be 0 or above, such as --hold 0.01" };
             return number("hold", self.hold.to_string(), fix);
+        }
+        if let Some(until) = self.until.filter(|until| !(0.0..=1e9).contains(until)) {
+            return number("until", until.to_string(), "take a time from 0 to 1e9, such as 100");
         }
         if !(1..=MAX_ENTRIES).contains(&self.entries) {
             let fix = "there must be something to measure, and an end to it, such as --entries 100000";

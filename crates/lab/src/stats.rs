@@ -18,6 +18,12 @@ impl Interval {
     /// The interval of these values.
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
+        Self::one_of(values, 1)
+    }
+
+    /// The interval of these values, so wide that so many such intervals are all right together in 95 of 100 cases (Bonferroni).
+    #[must_use]
+    pub fn one_of(values: &[f64], intervals: usize) -> Self {
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;
         if values.len() < 2 {
@@ -25,7 +31,8 @@ impl Interval {
         }
         let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
         let student = StudentsT::new(0.0, 1.0, n - 1.0).expect("at least one degree of freedom");
-        Self { mean, ci95: Some(student.inverse_cdf(0.975) * (variance / n).sqrt()) }
+        let outside = 0.025 / intervals.max(1) as f64;
+        Self { mean, ci95: Some(-student.inverse_cdf(outside) * (variance / n).sqrt()) }
     }
 
     /// Whether the interval contains the value.
@@ -55,6 +62,8 @@ mod tests {
         assert_eq!(interval.mean, 5.5);
         assert!((interval.ci95.expect("ten values") - 2.1659).abs() < 1e-4);
         assert_eq!(interval.to_string(), "5.5000 ± 2.1659");
+        // t(9) for one of ten: 0.25 % on either side.
+        assert!((Interval::one_of(&values, 10).ci95.expect("ten values") - 3.5333).abs() < 1e-3);
         assert_eq!(Interval::of(&[7.0]), Interval { mean: 7.0, ci95: None });
     }
 }

@@ -6,13 +6,13 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use vez_algorithms::catalog::{self, Entry};
 use vez_lab::{
-    named::{self, Record},
+    named::{self, Detector, Record},
     ordeal::{CannotSummarise, NotSurvived, Ordeals, Summary},
     sim::Config,
     trace::Tail,
 };
 
-use super::{find, system::DetectorName, trace::write_trace};
+use super::{find, trace::write_trace};
 use crate::output::{in_words, print, progress, tell, thousands};
 
 /// More than this are surely a slip of the keyboard.
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     first: u64,
     /// Who tells of crashes, for algorithms that must be told.
     #[arg(long, default_value = "hi-adsd", value_name = "WHO")]
-    detector: DetectorName,
+    detector: Detector,
     /// Where all randomness comes from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -90,12 +90,12 @@ impl Args {
     fn endure(&self, entry: &Entry, end: u64) -> Result<Result<Summary, NotSurvived>> {
         let ordeals = Ordeals { numbers: self.first..end, seed: self.seed };
         let bar = progress(end - self.first, entry.name);
-        let result = named::ordeal(entry.name, self.detector.into(), &ordeals, &|| bar.inc(1));
+        let result = named::ordeal(entry.name, self.detector, &ordeals, &|| bar.inc(1));
         bar.finish_and_clear();
         match result.expect("it is in the catalog") {
             Ok(summary) => {
                 if self.ordeals == 1 {
-                    let config = named::draw(entry.name, self.detector.into(), self.seed, self.first)
+                    let config = named::draw(entry.name, self.detector, self.seed, self.first)
                         .expect("it is in the catalog");
                     self.write(entry, &config, self.first)?;
                 } else if self.trace.is_some() {
@@ -127,7 +127,7 @@ impl Args {
         let NotSurvived { number, failure, config } = failed;
         let mut tail = Tail { from: failure.time - 20.0 * config.delay, lines: std::collections::VecDeque::new() };
         // It fails as before: that is what it is run for.
-        let _ = named::watch(entry.name, self.detector.into(), config, *number, Record::Tail(&mut tail));
+        let _ = named::watch(entry.name, self.detector, config, *number, Record::Tail(&mut tail));
         let (system, settings) = (&config.system, in_words(&config.system.settings(entry.settings)));
         tell(format_args!("{} nodes, {}{settings}; what goes wrong:", system.nodes, system.topology));
         config.faults.all().iter().for_each(|(time, fault)| tell(format_args!("{time:.6} {fault}")));
@@ -135,8 +135,8 @@ impl Args {
         tail.lines.iter().for_each(tell);
         let (name, seed) = (entry.name, self.seed);
         let detector = match self.detector {
-            DetectorName::HiAdsd => "",
-            DetectorName::Oracle => " --detector oracle",
+            Detector::HiAdsd => "",
+            Detector::Oracle => " --detector oracle",
         };
         let again = format!("vez lab ordeal {name} --first {number} --ordeals 1 --seed {seed}{detector}");
         tell(format_args!("vez: {name}: {failed}\nvez: to see all of it: {again} --trace {name}.jsonl"));

@@ -9,6 +9,7 @@ use vez_lab::{
     named::{self, Detector, Record},
     sim::{CannotReport, Config, Failure, Report, Starving},
     trace::Tail,
+    wanted::Wanted,
 };
 
 use super::{
@@ -31,10 +32,12 @@ pub(crate) struct Args {
     algorithm: String,
     #[command(flatten)]
     load: LoadArgs,
-    /// How many entries of each run are measured; a script is played to its end instead.
-    #[arg(long, default_value_t = 100_000)]
-    entries: u64,
-    /// How many entries come before them and are not. By default 1000; 0 for a script, or if something goes wrong.
+    /// How many entries of each run are measured: by default 100,000, or with --until as many as there are. A script is
+    /// played to its end instead.
+    #[arg(long)]
+    entries: Option<u64>,
+    /// How many entries come before them and are not. By default 1000; 0 for a script, with --until, or if something goes
+    /// wrong.
     #[arg(long)]
     warmup: Option<u64>,
     /// How many independent runs.
@@ -57,12 +60,14 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let entry = find(&self.algorithm)?;
-        let warmup = self.warmup.unwrap_or(if self.load.has_a_script() { 0 } else { 1000 });
-        let config = self.load.config(entry, self.entries, warmup, self.runs())?;
-        let config = Config { keep_going: self.keep_going, ..config };
+        let (entries, warmup, keep_going) = (self.entries, self.warmup, self.keep_going);
+        let wanted = Wanted { entries, warmup, keep_going, runs: self.runs, ..self.load.wanted()? };
+        let config = wanted.config(entry)?;
+        let config = Config { runs: self.run.map_or(config.runs.clone(), |run| run..run + 1), ..config };
         let runs = config.runs.end - config.runs.start;
-        let bar = progress((config.entries + config.warmup).saturating_mul(runs), "entries");
-        let detector = self.load.detector.into();
+        let expected = if config.until.is_some() { 0 } else { config.entries + config.warmup };
+        let bar = progress(expected.saturating_mul(runs), "entries");
+        let detector = self.load.detector;
         let result = named::run(entry.name, detector, &config, stopwatch, &|entries| bar.set_position(entries));
         bar.finish_and_clear();
         match result.expect("it is in the catalog") {
@@ -84,13 +89,6 @@ impl Args {
                 explain(entry.name, detector, &config, &failure, self.json)?;
                 Ok(ExitCode::from(1))
             }
-        }
-    }
-
-    fn runs(&self) -> std::ops::Range<u64> {
-        match self.run {
-            Some(run) => run..run + 1,
-            None => 0..self.runs,
         }
     }
 }

@@ -10,13 +10,14 @@ use std::{
 use anyhow::{Context, Result};
 use vez_algorithms::catalog::Entry;
 use vez_lab::{
-    named::{self, Record},
+    named::{self, Detector, Record},
     sim::{CannotReport, Config, Failure},
+    wanted::Wanted,
 };
 
 use super::{
     find,
-    system::{DetectorName, LoadArgs},
+    system::LoadArgs,
 };
 use crate::output::tell;
 
@@ -48,7 +49,8 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let entry = find(&self.algorithm)?;
-        let config = self.load.config(entry, self.entries, 0, self.run..self.run + 1)?;
+        let (entries, warmup) = (Some(self.entries), Some(0));
+        let config = Wanted { entries, warmup, runs: 1, ..self.load.wanted()? }.config(entry)?;
         match write_trace(entry, self.load.detector, &config, self.run, self.out.as_deref())? {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(failure) => {
@@ -62,7 +64,7 @@ impl Args {
 /// Writes a run down, to standard output if no file is named. The second result is how it went.
 pub(crate) fn write_trace(
     entry: &Entry,
-    detector: DetectorName,
+    detector: Detector,
     config: &Config,
     run: u64,
     path: Option<&Path>,
@@ -76,7 +78,7 @@ pub(crate) fn write_trace(
     let mut out = BufWriter::new(&mut out);
     let mut written = Ok(());
     let record = Record::Trace(&mut out, &mut written);
-    let result = named::watch(entry.name, detector.into(), config, run, record).expect("it is in the catalog");
+    let result = named::watch(entry.name, detector, config, run, record).expect("it is in the catalog");
     written.and_then(|()| out.flush()).with_context(|| match path {
         Some(path) => format!("cannot write {}", path.display()),
         None => "cannot write to standard output".to_owned(),

@@ -15,6 +15,11 @@ pub enum Arrivals {
         /// One over the mean time of thinking.
         rate: f64,
     },
+    /// One client a node, which thinks for the same time always, asks, enters, leaves and thinks again.
+    Periodic {
+        /// One over the time of thinking.
+        rate: f64,
+    },
     /// Clients come to each node as a Poisson process and wait there for those before them.
     Queued {
         /// How many come to a node in a unit of time.
@@ -24,6 +29,29 @@ pub enum Arrivals {
     Saturated,
     /// As the script says.
     Scripted(Script),
+}
+
+impl Arrivals {
+    /// As one calls it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Closed { .. } => "closed",
+            Self::Periodic { .. } => "periodic",
+            Self::Queued { .. } => "queued",
+            Self::Saturated => "saturated",
+            Self::Scripted(_) => "scripted",
+        }
+    }
+
+    /// How often a node's client asks, where a rate says so.
+    #[must_use]
+    pub fn rate(&self) -> Option<f64> {
+        match self {
+            Self::Closed { rate } | Self::Periodic { rate } | Self::Queued { rate } => Some(*rate),
+            Self::Saturated | Self::Scripted(_) => None,
+        }
+    }
 }
 
 /// Some nodes that have more than their share of clients.
@@ -119,16 +147,14 @@ pub(super) struct Client<F: Family> {
     stream: Stream,
     /// The mean time between requests, or of thinking.
     interval: f64,
+    /// Whether that time varies.
+    is_random: bool,
 }
 
 impl<F: Family> Client<F> {
     pub(super) fn new(config: &super::Config, run: u64, node: NodeId) -> Self {
-        let interval = match config.arrivals {
-            Arrivals::Closed { rate } | Arrivals::Queued { rate } => {
-                1.0 / (rate * config.hot.map_or(1.0, |hot| hot.factor(node, config.system.nodes)))
-            }
-            Arrivals::Saturated | Arrivals::Scripted(_) => 0.0,
-        };
+        let share = config.hot.map_or(1.0, |hot| hot.factor(node, config.system.nodes));
+        let interval = config.arrivals.rate().map_or(0.0, |rate| 1.0 / (rate * share));
         Self {
             seen: algorithms::Client::default(),
             life: 0,
@@ -139,6 +165,7 @@ impl<F: Family> Client<F> {
             backlog: VecDeque::new(),
             stream: Stream::new(config.seed, run, node, Purpose::Arrivals),
             interval,
+            is_random: matches!(config.arrivals, Arrivals::Closed { .. } | Arrivals::Queued { .. }),
         }
     }
 
@@ -149,6 +176,6 @@ impl<F: Family> Client<F> {
 
     /// How long until this client asks next.
     pub(super) fn pause(&mut self) -> f64 {
-        if self.interval == 0.0 { 0.0 } else { self.interval * self.stream.exponential() }
+        if self.is_random { self.interval * self.stream.exponential() } else { self.interval }
     }
 }

@@ -149,7 +149,7 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
             choices: NodeId::all(n).map(|node| stream(node, Purpose::Choices)).collect(),
             network: Network::new(config, n, run),
             troubles: Troubles::new(n, stream(NodeId(0), Purpose::Faults)),
-            metrics: Metrics::new(if askers == 0 { n } else { askers }, config.warmup),
+            metrics: Metrics::new(n, if askers == 0 { n } else { askers }, config.warmup),
             effects: Vec::new(),
             fruitless: 0,
             in_flight: 0,
@@ -173,7 +173,7 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
                     self.agenda.add(time, Due::Arrival(node, None));
                 }
             }
-            Arrivals::Closed { .. } | Arrivals::Queued { .. } | Arrivals::Saturated => {
+            Arrivals::Closed { .. } | Arrivals::Periodic { .. } | Arrivals::Queued { .. } | Arrivals::Saturated => {
                 NodeId::all(self.askers).for_each(|node| self.await_arrival(node));
             }
         }
@@ -184,6 +184,10 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
             let Some((time, due)) = self.agenda.next() else {
                 return Err(self.stuck());
             };
+            if self.config.until.is_some_and(|until| time > until) {
+                self.now = self.config.until.unwrap_or(time);
+                return Ok(());
+            }
             self.now = time;
             self.take(due)?;
             if self.metrics.entries() - reported >= PROGRESS_EVERY {
@@ -233,7 +237,7 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
                 if self.troubles.crashed[to.index()] {
                     return Ok(());
                 }
-                self.metrics.deliveries += 1;
+                self.metrics.received(to);
                 self.happen(to, Input::Message { from, message })
             }
             Due::Fire { node, timer, set } if self.timers[node.index()].get(&timer) == Some(&set) => {
@@ -342,6 +346,6 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
             }
         }
         self.metrics.measures = P::measures(&living.map(|(node, _)| node).collect::<Vec<_>>());
-        self.metrics.measured(waiting, elapsed)
+        self.metrics.measured(self.now, waiting, elapsed)
     }
 }

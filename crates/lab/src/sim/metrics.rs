@@ -23,6 +23,9 @@ pub(super) struct Measured {
     pub(super) bypasses: f64,
     pub(super) most_bypasses: u64,
     pub(super) fairness: f64,
+    pub(super) mean_waiting: f64,
+    pub(super) throughput: f64,
+    pub(super) busiest: Option<f64>,
     pub(super) deliveries: u64,
     pub(super) losses: u64,
     pub(super) doubles: u64,
@@ -38,7 +41,7 @@ pub(super) struct Measured {
 
 impl Measured {
     pub(super) fn messages_per_entry(&self) -> f64 {
-        self.messages.iter().map(|(_, count)| count).sum::<u64>() as f64 / self.entries as f64
+        self.messages.iter().map(|(_, count)| count).sum::<u64>() as f64 / self.entries.max(1) as f64
     }
 }
 
@@ -59,7 +62,11 @@ pub(super) struct Metrics {
     bypasses: u64,
     most_bypasses: u64,
     entries_of: Vec<u64>,
-    pub(super) deliveries: u64,
+    /// When the warm-up was over.
+    began: f64,
+    /// How many messages each node has received since then.
+    received_by: Vec<u64>,
+    deliveries: u64,
     pub(super) losses: u64,
     pub(super) doubles: u64,
     pub(super) crashes: u64,
@@ -72,7 +79,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    pub(super) fn new(nodes: usize, warmup: u64) -> Self {
+    pub(super) fn new(nodes: usize, clients: usize, warmup: u64) -> Self {
         Self {
             warmup,
             entries: 0,
@@ -86,7 +93,9 @@ impl Metrics {
             requests: 0,
             bypasses: 0,
             most_bypasses: 0,
-            entries_of: vec![0; nodes],
+            entries_of: vec![0; clients],
+            began: 0.0,
+            received_by: vec![0; nodes],
             deliveries: 0,
             losses: 0,
             doubles: 0,
@@ -124,6 +133,13 @@ impl Metrics {
         }
     }
 
+    pub(super) fn received(&mut self, node: NodeId) {
+        self.deliveries += 1;
+        if self.counts() {
+            self.received_by[node.index()] += 1;
+        }
+    }
+
     pub(super) fn asked<F: Family>(&mut self, client: &mut Client<F>, at: f64) {
         self.requests += 1;
         client.asked_at = at;
@@ -154,6 +170,9 @@ impl Metrics {
             self.entries_of[node.index()] += 1;
         }
         self.entries += 1;
+        if self.entries == self.warmup {
+            self.began = now;
+        }
     }
 
     /// How often a request that waits, or has just waited, in this place was passed. Of the entries during the wait, those that
@@ -189,11 +208,15 @@ impl Metrics {
         }
     }
 
-    pub(super) fn measured(self, waiting: Option<(NodeId, f64)>, elapsed: Duration) -> Measured {
+    pub(super) fn measured(self, now: f64, waiting: Option<(NodeId, f64)>, elapsed: Duration) -> Measured {
         let entries = self.entries.saturating_sub(self.warmup);
         let mean = |total: f64, count: u64| if count == 0 { 0.0 } else { total / count as f64 };
         let squares: f64 = self.entries_of.iter().map(|&x| (x as f64).powi(2)).sum();
-        let fairness = (entries as f64).powi(2) / (self.entries_of.len() as f64 * squares);
+        let fairness = if entries == 0 { 1.0 } else { (entries as f64).powi(2) / (self.entries_of.len() as f64 * squares) };
+        let span = now - self.began;
+        let a_time = |total: f64| if span > 0.0 { total / span } else { 0.0 };
+        let received: u64 = self.received_by.iter().sum();
+        let most = self.received_by.iter().max().copied().unwrap_or(0);
         Measured {
             entries,
             messages: self.messages,
@@ -203,6 +226,10 @@ impl Metrics {
             bypasses: mean(self.bypasses as f64, entries),
             most_bypasses: self.most_bypasses,
             fairness,
+            // As many wait as come in the time that each waits (Little).
+            mean_waiting: a_time(self.total_wait),
+            throughput: a_time(entries as f64),
+            busiest: (received > 0).then(|| most as f64 / received as f64),
             waits: self.waits,
             deliveries: self.deliveries,
             losses: self.losses,

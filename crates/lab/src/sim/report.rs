@@ -7,7 +7,7 @@ use serde::Serialize;
 use vez_algorithms::{Algorithm, NodeId, Order};
 
 use super::{
-    Arrivals, Config, DelayLaw, Hot,
+    Config, DelayLaw, Hot,
     metrics::{Measured, TICKS},
 };
 use crate::{stats::Interval, system::Topology};
@@ -24,7 +24,7 @@ pub struct Report {
     /// What the algorithm was told besides.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     pub settings: serde_json::Map<String, serde_json::Value>,
-    /// When clients ask: `closed`, `queued`, `saturated` or `scripted`.
+    /// When clients ask: `closed`, `periodic`, `queued`, `saturated` or `scripted`.
     pub arrivals: &'static str,
     /// How often a node's client asks; nothing where no rate says so.
     pub rate: Option<f64>,
@@ -68,6 +68,12 @@ pub struct Report {
     pub most_bypasses: u64,
     /// Jain's index of the entries of all nodes: 1 if all have the same, 1/n if one has them all.
     pub fairness: Interval,
+    /// How many waited on average, over the time that was measured.
+    pub waiting: Interval,
+    /// Entries in a unit of time.
+    pub throughput: Interval,
+    /// The share of all messages that went to the node that received most of them.
+    pub busiest: Option<Interval>,
     /// Measured messages by their kind, of all runs.
     pub messages_by_type: BTreeMap<&'static str, u64>,
     /// How often a law was broken. A run stops at the first time, unless it was told to keep going.
@@ -143,6 +149,7 @@ impl Report {
             }
         }
         let hand_overs: Vec<f64> = runs.iter().filter_map(|run| run.hand_over).collect();
+        let busiest: Vec<f64> = runs.iter().filter_map(|run| run.busiest).collect();
         let percentile = |p: f64| waits.value_at_quantile(p) as f64 / TICKS;
         let wait = over(|run| run.mean_wait);
         Self {
@@ -150,16 +157,8 @@ impl Report {
             nodes: config.system.nodes,
             topology: config.system.topology,
             settings: config.system.settings(A::SETTINGS),
-            arrivals: match config.arrivals {
-                Arrivals::Closed { .. } => "closed",
-                Arrivals::Queued { .. } => "queued",
-                Arrivals::Saturated => "saturated",
-                Arrivals::Scripted(_) => "scripted",
-            },
-            rate: match config.arrivals {
-                Arrivals::Closed { rate } | Arrivals::Queued { rate } => Some(rate),
-                Arrivals::Saturated | Arrivals::Scripted(_) => None,
-            },
+            arrivals: config.arrivals.name(),
+            rate: config.arrivals.rate(),
             hot: config.hot,
             askers: config.askers,
             hold: config.hold,
@@ -185,6 +184,9 @@ impl Report {
             bypasses: over(|run| run.bypasses),
             most_bypasses: runs.iter().map(|run| run.most_bypasses).max().unwrap_or(0),
             fairness: over(|run| run.fairness),
+            waiting: over(|run| run.mean_waiting),
+            throughput: over(|run| run.throughput),
+            busiest: (!busiest.is_empty()).then(|| Interval::of(&busiest)),
             messages_by_type,
             violations: runs.iter().map(|run| run.violations).sum(),
             detection: detection(&runs),

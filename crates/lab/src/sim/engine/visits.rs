@@ -111,7 +111,7 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
     /// A client is done; the next one comes after a pause, or has been waiting at the node.
     fn await_next(&mut self, node: NodeId) {
         match self.config.arrivals {
-            Arrivals::Closed { .. } | Arrivals::Saturated => self.await_arrival(node),
+            Arrivals::Closed { .. } | Arrivals::Periodic { .. } | Arrivals::Saturated => self.await_arrival(node),
             Arrivals::Queued { .. } | Arrivals::Scripted(_) => {
                 // Not within this step: the node has not yet sent all that it wants to.
                 self.agenda.add(self.now, Due::Backlog(node, self.clients[node.index()].life));

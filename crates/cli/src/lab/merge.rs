@@ -1,0 +1,81 @@
+//! `vez lab merge`
+
+use std::{collections::BTreeSet, fs, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result, bail};
+use vez_lab::study::table::Row;
+
+use super::{
+    parts::{self, Head},
+    sweep::{conclude, work_of},
+};
+
+/// Put the shards of a sweep together.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  vez lab merge locks                          # the shards that were written there
+  vez lab merge from-a from-b --out locks      # those of several machines
+
+What comes out is what vez lab sweep would have written without --shard, byte for byte. The parts stay where they are.")]
+pub(crate) struct Args {
+    /// The directories that the shards were written to.
+    #[arg(required = true)]
+    directories: Vec<PathBuf>,
+    /// Where the report goes; by default the first of them.
+    #[arg(long, value_name = "DIRECTORY")]
+    out: Option<PathBuf>,
+    /// Print one JSON object, as vez lab reproduce does.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let parts = self.parts()?;
+        let Some((first, ..)) = parts.first() else {
+            bail!("no shard was written to {}; vez lab sweep FILE --shard 1/2 writes one", self.directories[0].display());
+        };
+        let head = first.clone();
+        let n = head.shard.1;
+        if let Some((_, _, path)) = parts.iter().find(|(other, ..)| Head { shard: head.shard, ..other.clone() } != head || other.shard.1 != n) {
+            bail!("{} is of another study than {}; merge one at a time", path.display(), parts[0].2.display());
+        }
+        let there: BTreeSet<usize> = parts.iter().map(|(head, ..)| head.shard.0).collect();
+        let missing: Vec<String> = (1..=n).filter(|i| !there.contains(i)).map(|i| format!("{i}/{n}")).collect();
+        if !missing.is_empty() {
+            bail!("missing: shard {}; run it, or name the directory that it was written to", missing.join(", "));
+        }
+        let (study, options, work) = work_of(&head)?;
+        for (head, rows, path) in &parts {
+            let asked = work.shard(head.shard).units.len();
+            if rows.len() < asked {
+                let (i, n) = head.shard;
+                bail!("shard {i}/{n} is not finished: {} of {asked} runs are in {}; run it again", rows.len(), path.display());
+            }
+        }
+        let path = parts[0].2.clone();
+        let done = parts::by_name(&work, parts.into_iter().flat_map(|(_, rows, _)| rows).collect(), &path)?;
+        // Everything is there: nothing is simulated.
+        let rows = work.run(&done, &|_| {}, &|_| {});
+        conclude(study, &head, options, rows, self.out.as_ref().unwrap_or(&self.directories[0]), self.json)
+    }
+
+    /// All parts, in the order of their shards.
+    fn parts(&self) -> Result<Vec<(Head, Vec<Row>, PathBuf)>> {
+        let mut parts = Vec::new();
+        for directory in &self.directories {
+            let directory = directory.join("parts");
+            let cannot = || format!("cannot read {}; no shard was written there", directory.display());
+            for file in fs::read_dir(&directory).with_context(cannot)? {
+                let path = file.with_context(cannot)?.path();
+                if path.extension().is_some_and(|extension| extension == "jsonl") {
+                    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+                    let (head, rows) = parts::parse(&text).with_context(|| path.display().to_string())?;
+                    parts.push((head, rows, path));
+                }
+            }
+        }
+        parts.sort_by(|(one, _, a), (other, _, b)| one.shard.cmp(&other.shard).then(a.cmp(b)));
+        Ok(parts)
+    }
+}

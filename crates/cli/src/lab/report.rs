@@ -1,0 +1,75 @@
+//! A report about studies: a directory with a page, the plots and the data.
+
+use std::{fmt::Write, fs, path::Path};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use vez_lab::study::{Findings, Heading, claim::Judged, page};
+
+/// Writes it. What stood in those files before is gone.
+pub(crate) fn write(directory: &Path, heading: &Heading<'_>, all: &[Findings]) -> Result<()> {
+    for findings in all {
+        for table in &findings.tables {
+            put(&directory.join("data").join(table.file(&findings.name)), &table.csv())?;
+        }
+        for figure in &findings.figures {
+            put(&directory.join("plots").join(format!("{}.svg", figure.name)), &figure.svg)?;
+        }
+    }
+    put(&directory.join("index.html"), &page(heading, all))
+}
+
+/// Writes a file whole or not at all.
+pub(crate) fn put(path: &Path, text: &str) -> Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).with_context(cannot)?;
+    }
+    let new = path.with_extension("new");
+    fs::write(&new, text).and_then(|()| fs::rename(&new, path)).with_context(cannot)
+}
+
+/// What came out, for programs.
+pub(crate) fn as_json(all: &[Findings]) -> Value {
+    let experiment = |findings: &Findings| {
+        let series = findings.figures.iter().flat_map(|figure| {
+            figure.series.iter().map(|series| {
+                let points = series.points.iter().map(|point| json!({ "x": point.x, "y": point.y, "ci95": point.ci95 }));
+                json!({ "plot": figure.title, "name": series.name, "points": points.collect::<Vec<_>>() })
+            })
+        });
+        let series: Vec<Value> = series.collect();
+        json!({ "name": findings.name, "claims": findings.claims, "series": series, "failures": failures(findings) })
+    };
+    json!({ "experiments": all.iter().map(experiment).collect::<Vec<_>>() })
+}
+
+/// What came out, for a reader.
+pub(crate) fn in_words(all: &[Findings], directory: &Path) -> String {
+    let mut text = String::new();
+    for findings in all {
+        let _ = writeln!(text, "{}: {}", findings.name, findings.study.title);
+        for claim in &findings.claims {
+            say(&mut text, claim, "");
+            claim.readings.iter().for_each(|reading| say(&mut text, reading, "if "));
+        }
+        for failure in failures(findings) {
+            let _ = writeln!(text, "  went wrong: {failure}");
+        }
+        text.push('\n');
+    }
+    let _ = writeln!(text, "written to {}", directory.join("index.html").display());
+    text
+}
+
+fn say(text: &mut String, claim: &Judged, before: &str) {
+    let _ = writeln!(text, "  {:13}  {before}{}", claim.verdict.to_string(), claim.text);
+    let _ = writeln!(text, "                 {}", claim.detail);
+}
+
+/// Simulations that broke a law, or got stuck.
+pub(crate) fn failures(findings: &Findings) -> Vec<String> {
+    let rows = findings.tables.iter().flat_map(|table| table.rows.iter());
+    let failed = rows.filter(|row| row.0.contains_key("failure"));
+    failed.map(|row| format!("{}: {}", row.get("algorithm"), row.get("failure"))).collect()
+}

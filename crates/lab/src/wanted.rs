@@ -1,0 +1,334 @@
+//! A simulation as one asks for it, on the command line or in the file of a study: what is left out is as usual.
+
+use std::{fmt, ops::Range, str::FromStr, time::Duration};
+
+use serde::{Deserialize, Deserializer};
+use vez_algorithms::{
+    Order, Setting, SetupError,
+    catalog::{self, Entry},
+};
+
+use crate::{
+    named::Detector,
+    sim::{Arrivals, Config, ConfigError, DelayLaw, Faults, Hot, Script},
+    system::{Quorum, System, Topology},
+};
+
+/// What one may ask for, by the names that it has on the command line and in a file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Wanted {
+    /// How many nodes.
+    pub nodes: usize,
+    /// The tree or graph that algorithms with one start with.
+    #[serde(deserialize_with = "word")]
+    pub topology: Topology,
+    /// Whether messages may overtake each other; by default if the algorithm allows it.
+    #[serde(deserialize_with = "word_if_any")]
+    pub network: Option<Network>,
+    /// The quorums of algorithms that vote.
+    #[serde(deserialize_with = "word_if_any")]
+    pub quorum: Option<Quorum>,
+    /// How many may be inside together, or how many superpeers there are.
+    pub k: Option<usize>,
+    /// How many groups or sessions there are to choose from.
+    pub groups: Option<usize>,
+    /// How many replicas of the resource vote.
+    pub replicas: Option<usize>,
+    /// How many of them must agree; by default more than half.
+    pub majority: Option<usize>,
+    /// How many bits an identifier has.
+    pub bits: Option<u32>,
+    /// How many of them, the first ones, name a superpeer.
+    pub prefix: Option<u32>,
+    /// How many of the clients ask, the first ones; by default all.
+    pub askers: Option<usize>,
+    /// How long a node waits for an answer before it takes the other for dead; by default longer than two messages take.
+    pub patience: Option<f64>,
+    /// How long a node pauses between two rounds of what it does again and again; by default ten times that.
+    pub period: Option<f64>,
+    /// When clients ask.
+    #[serde(deserialize_with = "word")]
+    pub arrivals: ArrivalKind,
+    /// How often a node's client asks in a unit of time.
+    pub rate: f64,
+    /// Requests, one by one, instead.
+    #[serde(deserialize_with = "word_if_any")]
+    pub script: Option<Script>,
+    /// Which nodes have more than their share of the load.
+    #[serde(deserialize_with = "word_if_any")]
+    pub hot: Option<Hot>,
+    /// How long a client stays inside.
+    pub hold: f64,
+    /// How long a message takes.
+    pub delay: f64,
+    /// How that varies.
+    #[serde(deserialize_with = "word")]
+    pub delay_law: DelayLaw,
+    /// What goes wrong.
+    #[serde(deserialize_with = "word")]
+    pub faults: Faults,
+    /// Who tells of crashes, for algorithms that must be told.
+    #[serde(deserialize_with = "word")]
+    pub detector: Detector,
+    /// Whether to count how often the law is broken, instead of stopping at the first time.
+    pub keep_going: bool,
+    /// When a run ends, even if there were fewer entries.
+    pub until: Option<f64>,
+    /// How many entries of a run are measured; by default 100,000, or with an end in time as many as there are.
+    pub entries: Option<u64>,
+    /// How many entries come before them; by default 1000, or 0 for a script, if something goes wrong, or with an end in time.
+    pub warmup: Option<u64>,
+    /// How many independent runs.
+    pub runs: u64,
+    /// Where all randomness comes from.
+    pub seed: u64,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self {
+            nodes: 31,
+            topology: Topology::Tree(2),
+            network: None,
+            quorum: None,
+            k: None,
+            groups: None,
+            replicas: None,
+            majority: None,
+            bits: None,
+            prefix: None,
+            askers: None,
+            patience: None,
+            period: None,
+            arrivals: ArrivalKind::Closed,
+            rate: 0.1,
+            script: None,
+            hot: None,
+            hold: 0.01,
+            delay: 0.1,
+            delay_law: DelayLaw::Uniform,
+            faults: Faults::default(),
+            detector: Detector::HiAdsd,
+            keep_going: false,
+            until: None,
+            entries: None,
+            warmup: None,
+            runs: 10,
+            seed: 1,
+        }
+    }
+}
+
+/// More entries than there can be before a run ends.
+const NO_LIMIT: u64 = 1_000_000_000;
+
+impl Wanted {
+    /// What that means for an algorithm.
+    ///
+    /// # Errors
+    /// If there is a mistake in it.
+    pub fn config(&self, entry: &Entry) -> Result<Config, ConfigError> {
+        let rate = self.rate;
+        let arrivals = match (&self.script, self.arrivals) {
+            (Some(script), _) => Arrivals::Scripted(script.clone()),
+            (None, ArrivalKind::Closed) => Arrivals::Closed { rate },
+            (None, ArrivalKind::Periodic) => Arrivals::Periodic { rate },
+            (None, ArrivalKind::Queued) => Arrivals::Queued { rate },
+            (None, ArrivalKind::Saturated) => Arrivals::Saturated,
+        };
+        if self.hot.is_some() && matches!(arrivals, Arrivals::Saturated | Arrivals::Scripted(_)) {
+            let what = "hot shifts a rate, and saturated or scripted clients have none; \
+                        take closed, periodic or queued arrivals";
+            return Err(SetupError(what.to_owned()).into());
+        }
+        let special = self.script.is_some() || !self.faults.all().is_empty() || self.until.is_some();
+        let config = Config {
+            system: self.system(entry)?,
+            askers: self.askers,
+            arrivals,
+            hot: self.hot,
+            hold: self.hold,
+            delay: self.delay,
+            delay_law: self.delay_law,
+            order: self.network.map_or(entry.assumptions.order, Order::from),
+            faults: self.faults.clone(),
+            keep_going: self.keep_going,
+            until: self.until,
+            entries: self.entries.unwrap_or(if self.until.is_some() { NO_LIMIT } else { 100_000 }),
+            warmup: self.warmup.unwrap_or(if special { 0 } else { 1000 }),
+            runs: 0..self.runs,
+            seed: self.seed,
+        };
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// The system that it runs on.
+    ///
+    /// # Errors
+    /// If something is set that does not concern the algorithm, or there can be no such system.
+    pub fn system(&self, entry: &Entry) -> Result<System, SetupError> {
+        self.refuse_idle_settings(entry)?;
+        let nodes = self.nodes;
+        if self.askers == Some(0) {
+            return Err(SetupError("askers is 0; clients that never ask show nothing, take at least 1".to_owned()));
+        }
+        if let Some(askers) = self.askers.filter(|askers| *askers > nodes) {
+            let what = format!("askers is {askers} but there are only {nodes} nodes; take at most {nodes}");
+            return Err(SetupError(what));
+        }
+        // Somebody who was turned away asks again after about the time that a message takes.
+        let about = Duration::try_from_secs_f64(self.delay.min(1e6)).unwrap_or_default();
+        let patience = match (self.patience, self.delay_law) {
+            (Some(patience), _) => seconds("patience", patience)?,
+            (None, DelayLaw::Uniform | DelayLaw::Constant) => about * 5 / 2,
+            // There is no bound: one message in millions takes longer than this.
+            (None, DelayLaw::Exponential) => about * 40,
+        };
+        let usual = System::of(nodes);
+        let replicas = self.replicas.unwrap_or(usual.replicas);
+        Ok(System {
+            nodes,
+            topology: self.topology,
+            quorum: self.quorum.unwrap_or(usual.quorum),
+            k: self.k.unwrap_or(usual.k),
+            groups: self.groups.unwrap_or(usual.groups),
+            replicas,
+            majority: self.majority.unwrap_or(replicas / 2 + 1),
+            bits: self.bits.unwrap_or(usual.bits),
+            prefix: self.prefix.unwrap_or(usual.prefix),
+            retry: about / 2..about * 3 / 2,
+            patience,
+            period: self.period.map_or(Ok(patience * 10), |period| seconds("period", period))?,
+        })
+    }
+
+    /// Whoever sets what does not concern the algorithm would be misled by what comes out.
+    fn refuse_idle_settings(&self, entry: &Entry) -> Result<(), SetupError> {
+        let given = [
+            (Setting::Quorum, self.quorum.is_some()),
+            (Setting::K, self.k.is_some()),
+            (Setting::Groups, self.groups.is_some()),
+            (Setting::Replicas, self.replicas.is_some()),
+            (Setting::Majority, self.majority.is_some()),
+            (Setting::Bits, self.bits.is_some()),
+            (Setting::Prefix, self.prefix.is_some()),
+            (Setting::Patience, self.patience.is_some()),
+            (Setting::Period, self.period.is_some()),
+        ];
+        let idle = given.into_iter().find(|(setting, given)| *given && !concerns(*setting, entry));
+        idle.map_or(Ok(()), |(setting, _)| {
+            let those = catalog::ALL.iter().filter(|entry| concerns(setting, entry)).map(|entry| entry.name);
+            let those = those.collect::<Vec<_>>().join(", ");
+            Err(SetupError(format!("{} has no setting {setting}; these have: {those}", entry.name)))
+        })
+    }
+}
+
+/// Whether a setting makes a difference to an algorithm, or to whoever tells it of crashes.
+fn concerns(setting: Setting, entry: &Entry) -> bool {
+    let is_the_detectors = matches!(setting, Setting::Patience | Setting::Period);
+    entry.settings.contains(&setting) || (entry.assumptions.detector && is_the_detectors)
+}
+
+fn seconds(name: &str, time: f64) -> Result<Duration, SetupError> {
+    let time_span = Some(time).filter(|time| (1e-6..=1e6).contains(time)).map(Duration::from_secs_f64);
+    time_span.ok_or_else(|| SetupError(format!("{name} is {time}; take a time from 1e-6 to 1e6, such as 1")))
+}
+
+/// When clients ask.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ArrivalKind {
+    /// A client thinks, asks, stays, leaves.
+    Closed,
+    /// The same, and it thinks for the same time always.
+    Periodic,
+    /// Clients come whether or not others wait.
+    Queued,
+    /// A client asks again at once.
+    Saturated,
+}
+
+impl FromStr for ArrivalKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "closed" => Ok(Self::Closed),
+            "periodic" => Ok(Self::Periodic),
+            "queued" => Ok(Self::Queued),
+            "saturated" => Ok(Self::Saturated),
+            other => Err(format!("unknown arrivals \"{other}\"; there are closed, periodic, queued and saturated")),
+        }
+    }
+}
+
+/// The order of messages from one node to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Network {
+    /// As they were sent.
+    Fifo,
+    /// Any.
+    Any,
+}
+
+impl From<Network> for Order {
+    fn from(network: Network) -> Self {
+        match network {
+            Network::Fifo => Self::Fifo,
+            Network::Any => Self::Any,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "fifo" => Ok(Self::Fifo),
+            "any" => Ok(Self::Any),
+            other => Err(format!("unknown network \"{other}\"; there are fifo and any")),
+        }
+    }
+}
+
+impl FromStr for Detector {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "hi-adsd" => Ok(Self::HiAdsd),
+            "oracle" => Ok(Self::Oracle),
+            other => Err(format!("unknown detector \"{other}\"; there are hi-adsd and oracle")),
+        }
+    }
+}
+
+impl fmt::Display for Detector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::HiAdsd => "hi-adsd",
+            Self::Oracle => "oracle",
+        })
+    }
+}
+
+/// What a file has as a text.
+fn word<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(deserializer: D) -> Result<T, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+}
+
+fn word_if_any<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    word(deserializer).map(Some)
+}
+
+/// The runs of a configuration, one by one.
+#[must_use]
+pub fn run_of(config: &Config, run: u64) -> Config {
+    let runs: Range<u64> = run..run + 1;
+    Config { runs, ..config.clone() }
+}

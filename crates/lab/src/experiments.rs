@@ -6,21 +6,23 @@ use crate::study::{Study, StudyError};
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../experiments");
 
+static TRANSCRIPTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../transcripts");
+
 /// The names of all experiments, in the order of the papers.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
-    let mut names: Vec<(u64, &str)> = FILES
-        .files()
-        .filter(|file| file.path().extension().is_some_and(|extension| extension == "toml"))
-        .filter_map(|file| Some((place(file.contents_utf8()?), file.path().file_stem()?.to_str()?)))
+    let files = FILES.files().filter_map(|file| file.path().to_str()?.strip_suffix(".toml"));
+    let mut names: Vec<(u32, &str)> = files
+        .map(|name| (find(name).and_then(Result::ok).map_or(u32::MAX, |study| study.place), name))
         .collect();
     names.sort_unstable();
     names.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The first line of a file says where it stands among the others: `# 3`.
-fn place(text: &str) -> u64 {
-    text.lines().next().and_then(|line| line.trim_start_matches('#').trim().parse().ok()).unwrap_or(u64::MAX)
+/// A file of `transcripts/`.
+#[must_use]
+pub fn transcript(path: &str) -> Option<&'static str> {
+    TRANSCRIPTS.get_file(path)?.contents_utf8()
 }
 
 /// The experiment of this name.

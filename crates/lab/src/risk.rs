@@ -72,7 +72,17 @@ impl Risk {
     /// That at least so many of the m forget.
     #[must_use]
     pub fn probability(&self) -> Probability {
-        let (m, p, least) = (self.majority, self.reset_probability, self.needed_resets());
+        self.probability_among(self.majority)
+    }
+
+    /// That at least so many of this number of coordinators forget, if not the m that voted are asked about.
+    ///
+    /// # Panics
+    /// If there are fewer coordinators than must forget.
+    #[must_use]
+    pub fn probability_among(&self, coordinators: usize) -> Probability {
+        let (m, p, least) = (coordinators, self.reset_probability, self.needed_resets());
+        assert!(m >= least, "more than there are cannot forget");
         if p == 0.0 || p == 1.0 {
             return Probability::from(p);
         }

@@ -5,9 +5,13 @@
 
 mod chart;
 pub mod claim;
+mod clusters;
 pub mod expression;
+mod lines;
 mod page;
 pub mod point;
+mod risks;
+mod scenes;
 pub mod sweep;
 pub mod table;
 
@@ -28,6 +32,9 @@ use self::{
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Study {
+    /// Where it stands among others.
+    #[serde(default)]
+    pub place: u32,
     /// What it is about, in a line.
     pub title: String,
     /// What it reproduces: a paper, and which of its figures.
@@ -44,6 +51,15 @@ pub struct Study {
     /// Grids of simulations.
     #[serde(default, rename = "sweep")]
     pub sweeps: Vec<toml::Table>,
+    /// Single runs.
+    #[serde(default, rename = "scene")]
+    scenes: Vec<scenes::SceneFile>,
+    /// Votes that may be forgotten.
+    #[serde(default, rename = "risk")]
+    risks: Vec<risks::RiskFile>,
+    /// Hypercubes, and the clusters that nodes see in them.
+    #[serde(default, rename = "clusters")]
+    clusters: Vec<clusters::ClustersFile>,
     /// What is drawn.
     #[serde(default, rename = "plot")]
     pub charts: Vec<Chart>,
@@ -66,6 +82,17 @@ pub enum StudyError {
         /// What is wrong.
         what: String,
     },
+    /// A scene that cannot be played.
+    #[error("the scene \"{scene}\": {what}")]
+    Scene {
+        /// Its name.
+        scene: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A risk that cannot be computed.
+    #[error("risk: {0}")]
+    Risk(#[from] crate::risk::RiskError),
     /// A claim that cannot be judged.
     #[error("the claim \"{claim}\": {what}")]
     Claim {
@@ -95,6 +122,8 @@ pub struct Findings {
     pub tables: Vec<Table>,
     /// What was drawn.
     pub figures: Vec<Figure>,
+    /// What was played, in words, with titles.
+    pub texts: Vec<(String, String)>,
     /// What became of the claims.
     pub claims: Vec<Judged>,
 }
@@ -125,13 +154,17 @@ impl Study {
     ///
     /// # Errors
     /// If a plot or a claim does not fit the tables.
-    pub fn find(self, name: &str, swept: Table, _options: Options) -> Result<Findings, StudyError> {
-        let tables = vec![swept];
-        let mut figures = Vec::new();
+    pub fn find(self, name: &str, swept: Table, options: Options) -> Result<Findings, StudyError> {
+        let seed = options.seed.or(self.seed).unwrap_or(1);
+        let scenes::Staged { tables: staged, mut figures, texts } = scenes::play(name, &self.scenes, seed)?;
+        let (clusters, cubes) = clusters::all(name, &self.clusters);
+        figures.splice(0..0, cubes);
+        let tables = [swept].into_iter().chain(staged).chain([clusters, risks::all(&self.risks)?]);
+        let tables: Vec<Table> = tables.filter(|table| !table.rows.is_empty()).collect();
         for chart in &self.charts {
             figures.extend(chart.draw(name, figures.len(), &tables)?);
         }
         let claims = self.claims.iter().map(|claim| claim.judge(&tables)).collect::<Result<_, _>>()?;
-        Ok(Findings { name: name.to_owned(), study: self, tables, figures, claims })
+        Ok(Findings { name: name.to_owned(), study: self, tables, figures, texts, claims })
     }
 }

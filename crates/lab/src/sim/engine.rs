@@ -181,13 +181,14 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
         let mut reported = 0;
         let enough = if scripted { u64::MAX } else { self.config.warmup + self.config.entries };
         while self.metrics.entries() < enough && !(scripted && self.script_is_over()) {
-            let Some((time, due)) = self.agenda.next() else {
-                return Err(self.stuck());
-            };
-            if self.config.until.is_some_and(|until| time > until) {
-                self.now = self.config.until.unwrap_or(time);
+            let next = self.agenda.next();
+            if let Some(until) = self.config.until.filter(|until| next.as_ref().is_none_or(|(time, _)| time > until)) {
+                self.now = until;
                 return Ok(());
             }
+            let Some((time, due)) = next else {
+                return Err(self.stuck());
+            };
             self.now = time;
             self.take(due)?;
             if self.metrics.entries() - reported >= PROGRESS_EVERY {

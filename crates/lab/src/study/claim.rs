@@ -284,7 +284,8 @@ fn tell(found: &Found<'_>, keys: &[&str]) -> String {
 /// The columns of the key in which the points differ.
 fn varying<'t>(found: &[Found<'t>]) -> Vec<&'t str> {
     let Some(first) = found.first() else { return Vec::new() };
-    let keys = first.point.key.iter().map(|(key, _)| *key);
+    // How much was simulated is no part of the question.
+    let keys = first.point.key.iter().map(|(key, _)| *key).filter(|key| !matches!(*key, "entries" | "warmup" | "seed"));
     keys.filter(|key| found.iter().any(|found| found.point.at(key) != first.point.at(key))).collect()
 }
 

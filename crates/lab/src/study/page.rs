@@ -86,6 +86,9 @@ fn section(findings: &Findings) -> Markup {
                     }
                 }
             }
+            @for (title, text) in &findings.texts {
+                details { summary { (title) } pre { (text) } }
+            }
             p.data {
                 "Data: "
                 @for (at, table) in findings.tables.iter().enumerate() {

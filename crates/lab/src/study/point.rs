@@ -41,7 +41,9 @@ impl Filter {
     /// Whether a row is meant.
     #[must_use]
     pub fn takes(&self, row: &Row) -> bool {
-        self.0.iter().all(|(column, values)| values.all().contains(row.get(column)))
+        // An empty text means that there is nothing.
+        let is = |value: &Value, found: &Value| value == found || (*value == "".into() && *found == Value::Missing);
+        self.0.iter().all(|(column, values)| values.all().iter().any(|value| is(value, row.get(column))))
     }
 
     /// This filter, and another that has the last word where both speak of a column.

@@ -1,0 +1,236 @@
+//! Scenes: single runs, of the simulator or on a stage, that are drawn, and about which facts are stated. There is nothing
+//! random in them that matters, so they are never made smaller.
+
+use serde::Deserialize;
+use vez_algorithms::catalog;
+
+use super::{
+    Figure, StudyError,
+    lines::{self, Lines},
+    table::{Row, Table, Value},
+};
+use crate::{
+    director, draw, experiments, named,
+    scene::{How, Scene, What},
+    wanted::Wanted,
+};
+
+/// A scene, as it stands in a file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SceneFile {
+    /// What it is called in tables.
+    pub name: String,
+    /// What the drawing shows.
+    #[serde(default)]
+    title: String,
+    /// Which algorithm; a transcript has it in its name.
+    algorithm: Option<String>,
+    /// A script for the stage.
+    play: Option<String>,
+    /// The same, from `transcripts/`.
+    transcript: Option<String>,
+    /// Numbers that concern the scene and are not measured: columns of the key.
+    #[serde(default)]
+    with: indexmap::IndexMap<String, Value>,
+    /// What is drawn.
+    #[serde(default)]
+    draw: Drawing,
+    /// For a tree: the kind of messages that it is made of.
+    #[serde(default)]
+    kind: String,
+    /// What nodes are called in the drawing.
+    #[serde(default)]
+    labels: Vec<String>,
+    /// What is written at arrows.
+    #[serde(default)]
+    words: Words,
+    /// How long the intervals are in which messages and entries are counted, if they are.
+    interval: Option<f64>,
+    /// Whether the page shows the transcript.
+    #[serde(default)]
+    tell: bool,
+    /// What was printed, to be compared line by line.
+    lines: Option<Lines>,
+    /// Everything that concerns the simulator.
+    #[serde(flatten)]
+    rest: toml::Table,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Drawing {
+    #[default]
+    SpaceTime,
+    Tree,
+    Hypercube,
+    Nothing,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Words {
+    Nothing,
+    #[default]
+    Kind,
+    Brief,
+    Text,
+}
+
+/// What came of all scenes of a study.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Staged {
+    pub(super) tables: Vec<Table>,
+    pub(super) figures: Vec<Figure>,
+    /// Transcripts, with their titles.
+    pub(super) texts: Vec<(String, String)>,
+}
+
+/// Plays them all.
+pub(super) fn play(study: &str, scenes: &[SceneFile], seed: u64) -> Result<Staged, StudyError> {
+    let mut staged = Staged::default();
+    let table = |name: &str, keys: &[&str]| Table {
+        name: name.to_owned(),
+        keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+        rows: Vec::new(),
+    };
+    let (mut facts, mut timeline) = (table("scenes", &["scene"]), table("timeline", &["scene", "from"]));
+    let mut lines = table("lines", &["scene", "node", "line"]);
+    for file in scenes {
+        let wrong = |what: String| StudyError::Scene { scene: file.name.clone(), what };
+        let (scene, transcript) = file.run(seed).map_err(wrong)?;
+        for key in file.with.keys() {
+            for table in [&mut facts, &mut timeline] {
+                if !table.keys.contains(key) {
+                    table.keys.push(key.clone());
+                }
+            }
+        }
+        facts.rows.push(file.facts(&scene));
+        timeline.rows.extend(file.timeline(&scene));
+        if let Some(printed) = &file.lines {
+            lines.rows.extend(lines::compare(&file.name, &scene, printed));
+        }
+        let number = staged.figures.len() + 1;
+        staged.figures.extend(file.figure(&scene, format!("{study}-scene-{number}")));
+        if file.tell {
+            staged.texts.extend(transcript.map(|transcript| (file.heading(), transcript)));
+        }
+    }
+    staged.tables = [facts, timeline, lines].into_iter().filter(|table| !table.rows.is_empty()).collect();
+    Ok(staged)
+}
+
+impl SceneFile {
+    fn heading(&self) -> String {
+        if self.title.is_empty() { self.name.clone() } else { self.title.clone() }
+    }
+
+    /// The run, and its transcript if it was on a stage.
+    fn run(&self, seed: u64) -> Result<(Scene, Option<String>), String> {
+        let from_path = self.transcript.as_ref().and_then(|path| path.split('/').nth(1));
+        let name = self.algorithm.as_deref().or(from_path).ok_or("algorithm is missing; name one")?;
+        let entry = catalog::find(name).ok_or_else(|| format!("unknown algorithm \"{name}\"; see vez lab list"))?;
+        let script = match (&self.play, &self.transcript) {
+            (Some(_), Some(_)) => return Err("take play or transcript, not both".to_owned()),
+            (Some(script), None) => Some(script.as_str()),
+            (None, Some(path)) => {
+                let found = experiments::transcript(path);
+                Some(found.ok_or_else(|| format!("there is no transcripts/{path}"))?)
+            }
+            (None, None) => None,
+        };
+        if let Some(script) = script {
+            if let Some(key) = self.rest.keys().next() {
+                return Err(format!("{key} is for the simulator; a script says all itself"));
+            }
+            let played = director::play(name, script).expect("it is in the catalog");
+            let played = played.map_err(|error| error.to_string())?;
+            return Ok((played.scene, Some(played.transcript)));
+        }
+        let wanted: Wanted =
+            self.rest.clone().try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+        let wanted = Wanted { seed, runs: 1, ..wanted };
+        let config = wanted.config(entry).map_err(|error| error.to_string())?;
+        let scene = named::record(name, wanted.detector, &config, 0).expect("it is in the catalog");
+        scene.map(|scene| (scene, None)).map_err(|error| error.to_string())
+    }
+
+    fn row(&self) -> Row {
+        let mut row = Row::default();
+        row.set("scene", self.name.as_str());
+        self.with.iter().for_each(|(column, value)| row.set(column.as_str(), value.clone()));
+        row
+    }
+
+    fn facts(&self, scene: &Scene) -> Row {
+        let mut row = self.row();
+        let order = scene.entries().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        row.set("order", order);
+        scene.facts().into_iter().for_each(|(name, value)| row.set(name, value));
+        row
+    }
+
+    /// Entries and messages, interval by interval.
+    fn timeline(&self, scene: &Scene) -> Vec<Row> {
+        let Some(interval) = self.interval.filter(|interval| *interval > 0.0) else { return Vec::new() };
+        let last = (scene.end / interval) as usize;
+        let mut rows: Vec<Row> = (0..=last.min(10_000))
+            .map(|at| {
+                let mut row = self.row();
+                row.set("from", at as f64 * interval);
+                row.set("entries", 0.0);
+                row.set("messages", 0.0);
+                row
+            })
+            .collect();
+        let mut count = |time: f64, column: &str| {
+            if let Some(row) = rows.get_mut((time / interval) as usize) {
+                let before = row.get(column).number().unwrap_or(0.0);
+                row.set(column, before + 1.0);
+            }
+        };
+        for message in &scene.messages {
+            count(message.sent, "messages");
+            count(message.sent, &format!("sent.{}", message.kind));
+        }
+        let entered = scene.happenings.iter().filter(|happening| happening.what == What::Enter);
+        entered.for_each(|happening| count(happening.time, "entries"));
+        rows
+    }
+
+    fn figure(&self, scene: &Scene, name: String) -> Option<Figure> {
+        let title = self.heading();
+        let svg = match self.draw {
+            Drawing::Nothing => return None,
+            Drawing::SpaceTime => draw::space_time(
+                scene,
+                &draw::Options {
+                    title: title.clone(),
+                    axis: if self.rest.is_empty() { draw::Axis::Step } else { draw::Axis::Time },
+                    words: match self.words {
+                        Words::Nothing => draw::Words::Nothing,
+                        Words::Kind => draw::Words::Kind,
+                        Words::Brief => draw::Words::Brief,
+                        Words::Text => draw::Words::Text,
+                    },
+                    labels: self.labels.clone(),
+                    width: None,
+                },
+            ),
+            Drawing::Tree => {
+                draw::tree(&draw::Tree { title: title.clone(), ..draw::Tree::of_first_receipts(scene, &self.kind) })
+            }
+            Drawing::Hypercube => {
+                let dead = scene.stays().into_iter().filter(|stay| stay.how == How::Dead).map(|stay| stay.node);
+                draw::hypercube(&draw::Hypercube {
+                    title: title.clone(),
+                    dimension: vez_algorithms::hypercube::dimension(scene.nodes),
+                    arrows: scene.first_receipts(&self.kind).into_iter().map(|(to, from)| (from, to)).collect(),
+                    dead: dead.collect(),
+                })?
+            }
+        };
+        Some(Figure { name, title, svg, series: Vec::new() })
+    }
+}

@@ -4,7 +4,10 @@
 //! - [`check`] explores every interleaving of a small system.
 //! - [`ordeal`] simulates an algorithm under random faults, many times.
 //! - [`stage`] plays a run step by step, for transcripts.
+//! - [`director`] plays whole transcripts on one.
 //! - [`trace`] writes a run down.
+//! - [`scene`] keeps one, to draw it and to state facts about it.
+//! - [`draw`] draws: runs, trees, hypercubes.
 //! - [`named`] does all that for whoever has only the name of an algorithm.
 //! - [`risk`] computes how likely coordinators that forget let two in.
 //!
@@ -12,6 +15,8 @@
 //! for byte.
 
 pub mod check;
+pub mod director;
+pub mod draw;
 pub mod experiments;
 pub mod named;
 pub mod ordeal;
@@ -20,6 +25,7 @@ mod quiet;
 mod random;
 mod reach;
 pub mod risk;
+pub mod scene;
 pub mod sim;
 pub mod stage;
 pub mod stats;

@@ -14,6 +14,7 @@ use vez_algorithms::{
 use crate::{
     check::{self, CannotCheck},
     ordeal::{self, CannotSummarise, Ordeals, Summary},
+    scene::{Recorder, Scene},
     sim::{self, CannotReport, Watch},
     trace::{Tail, Trace},
 };
@@ -132,6 +133,35 @@ impl Job for WatchRun<'_> {
                 result
             }
         }
+    }
+
+    fn with_detector<A: Algorithm>(self) -> Self::Done {
+        match self.detector {
+            Detector::HiAdsd => self.with::<Monitored<A>>(),
+            Detector::Oracle => self.with::<A>(),
+        }
+    }
+}
+
+/// See [`sim::watch`]: one run, as a scene.
+pub fn record(name: &str, detector: Detector, config: &sim::Config, run: u64) -> Option<Result<Scene, CannotReport>> {
+    catalog::visit(name, RecordRun { detector, config, run })
+}
+
+struct RecordRun<'a> {
+    detector: Detector,
+    config: &'a sim::Config,
+    run: u64,
+}
+
+impl Job for RecordRun<'_> {
+    type Done = Result<Scene, CannotReport>;
+
+    fn with<A: Algorithm>(self) -> Self::Done {
+        let mut recorder = Recorder::<A>::default();
+        let watch: &mut dyn Watch<A> = &mut recorder;
+        sim::watch::<A>(self.config, self.run, watch)?;
+        Ok(recorder.into_scene())
     }
 
     fn with_detector<A: Algorithm>(self) -> Self::Done {

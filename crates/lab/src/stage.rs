@@ -1,7 +1,7 @@
 //! A system in the hands of a director: it does what it is told, one step at a time, and says what came of it.
 //!
 //! The transcripts under `transcripts/` are played on a stage. The checker tells its counterexamples in the same words, so that
-//! one can be played.
+//! one can be played. Whoever watches a stage is told of events as in a simulation, at the number of the step as the time.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -10,7 +10,10 @@ use vez_algorithms::{
     SetupError, step,
 };
 
-use crate::reach::Links;
+use crate::{
+    reach::Links,
+    sim::{Event, Watch},
+};
 
 /// A message on its way.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -69,8 +72,8 @@ impl<P: Protocol> fmt::Display for Step<P> {
 #[error("{0}")]
 pub struct CannotPlay(String);
 
-/// A system, its clients, and the messages between them.
-pub struct Stage<P: Protocol> {
+/// A system, its clients, and the messages between them; and whoever watches.
+pub struct Stage<P: Protocol, W = ()> {
     nodes: Vec<P>,
     /// How each node starts.
     fresh: Vec<P>,
@@ -81,6 +84,9 @@ pub struct Stage<P: Protocol> {
     timers: Vec<BTreeSet<P::Timer>>,
     crashed: Vec<bool>,
     in_flight: Vec<Packet<P::Message>>,
+    /// How many steps have been taken: the time.
+    steps: u32,
+    watch: W,
 }
 
 impl<P: Algorithm> Stage<P> {
@@ -89,6 +95,17 @@ impl<P: Algorithm> Stage<P> {
     /// # Errors
     /// If there can be no such system.
     pub fn new(setup: &Setup) -> Result<(Self, String), SetupError> {
+        Self::watched(setup, ())
+    }
+}
+
+impl<P: Algorithm, W: Watch<P>> Stage<P, W> {
+    /// Sets the stage and lets somebody watch. What happens at the start happens at time 0, what comes of the first step at
+    /// time 1, and so on.
+    ///
+    /// # Errors
+    /// If there can be no such system.
+    pub fn watched(setup: &Setup, watch: W) -> Result<(Self, String), SetupError> {
         let nodes = P::system(setup)?;
         let n = nodes.len();
         let mut stage = Self {
@@ -101,12 +118,19 @@ impl<P: Algorithm> Stage<P> {
             timers: vec![BTreeSet::new(); n],
             crashed: vec![false; n],
             in_flight: Vec::new(),
+            steps: 0,
+            watch,
         };
         let mut told = String::new();
         for node in NodeId::all(n) {
             told += &stage.let_happen(node, Input::Start, &[]);
         }
         Ok((stage, told))
+    }
+
+    /// Whoever has watched.
+    pub fn into_watch(self) -> W {
+        self.watch
     }
 
     /// The nodes, in the order of their numbers.
@@ -155,6 +179,13 @@ impl<P: Algorithm> Stage<P> {
     /// # Errors
     /// If the step cannot be taken.
     pub fn play(&mut self, step: Step<P>, choices: &[usize]) -> Result<String, CannotPlay> {
+        self.steps += 1;
+        let told = self.try_step(step, choices);
+        self.steps -= u32::from(told.is_err());
+        told
+    }
+
+    fn try_step(&mut self, step: Step<P>, choices: &[usize]) -> Result<String, CannotPlay> {
         match step {
             Step::Ask(node, command) => {
                 self.expect(node, Phase::Idle, "cannot ask")?;
@@ -171,14 +202,16 @@ impl<P: Algorithm> Stage<P> {
             }
             Step::Deliver(packet) => {
                 self.take(&packet)?;
-                let Packet { from, to, message } = packet;
-                if self.is_dead(to) {
-                    return Ok(format!("{to} is dead\n"));
+                if self.is_dead(packet.to) {
+                    self.see_lost(&packet);
+                    return Ok(format!("{} is dead\n", packet.to));
                 }
+                let Packet { from, to, message } = packet;
                 Ok(self.let_happen(to, Input::Message { from, message }, choices))
             }
             Step::Lose(packet) => {
                 self.take(&packet)?;
+                self.see_lost(&packet);
                 Ok(format!("{:?} from {} to {} is lost\n", packet.message, packet.from, packet.to))
             }
             Step::Fire(node, timer) => {
@@ -191,6 +224,7 @@ impl<P: Algorithm> Stage<P> {
                 self.crashed[node.index()] = true;
                 self.clients[node.index()] = Client::default();
                 self.timers[node.index()].clear();
+                self.see(node, Event::Crashed);
                 Ok(format!("{node} is dead\n"))
             }
             Step::Restart(node) => {
@@ -231,7 +265,7 @@ impl<P: Algorithm> Stage<P> {
     pub fn settle(&mut self, limit: usize) -> Result<String, CannotPlay> {
         let mut told = String::new();
         for _ in 0..limit {
-            self.in_flight.retain(|packet| !self.crashed[packet.to.index()]);
+            self.drop_what_goes_to_the_dead();
             let Some(packet) = self.in_flight.first().cloned() else { return Ok(told) };
             told += &self.deliver(packet)?;
         }
@@ -244,6 +278,22 @@ impl<P: Algorithm> Stage<P> {
     /// The timers that a node has set.
     pub fn timers(&self, node: NodeId) -> impl Iterator<Item = P::Timer> + '_ {
         self.timers.get(node.index()).into_iter().flatten().copied()
+    }
+
+    fn drop_what_goes_to_the_dead(&mut self) {
+        let in_flight = std::mem::take(&mut self.in_flight);
+        let (arrives, lost) = in_flight.into_iter().partition(|packet| !self.crashed[packet.to.index()]);
+        self.in_flight = arrives;
+        let lost: Vec<_> = lost;
+        lost.iter().for_each(|packet| self.see_lost(packet));
+    }
+
+    fn see(&mut self, node: NodeId, event: Event<'_, P>) {
+        self.watch.see(f64::from(self.steps), node, event);
+    }
+
+    fn see_lost(&mut self, Packet { from, to, message }: &Packet<P::Message>) {
+        self.see(*from, Event::Lost(*to, message));
     }
 
     fn take(&mut self, packet: &Packet<P::Message>) -> Result<(), CannotPlay> {
@@ -272,10 +322,16 @@ impl<P: Algorithm> Stage<P> {
         let mut effects = Vec::new();
         let mut choices = choices.iter();
         let mut choose = |n: usize| choices.next().copied().unwrap_or(0).min(n - 1);
+        let time = f64::from(self.steps);
+        let seen = self.watch.watches().then(|| input.clone());
         step(node, &mut self.nodes[node.index()], input, &mut effects, &mut choose);
+        if let Some(input) = seen {
+            self.watch.see(time, node, Event::Input(&input, &self.nodes[node.index()]));
+        }
         let mut told = String::new();
         for effect in effects {
             told += &format!("{}\n", describe::<P>(node, &effect));
+            self.watch.see(time, node, Event::Effect(&effect));
             match effect {
                 Effect::Send(to, message) => self.in_flight.push(Packet { from: node, to, message }),
                 Effect::SetTimer(timer, _) => {

@@ -242,7 +242,7 @@ fn seconds(name: &str, time: f64) -> Result<Duration, SetupError> {
 pub enum ArrivalKind {
     /// A client thinks, asks, stays, leaves.
     Closed,
-    /// The same, and it thinks for the same time always.
+    /// A client asks at once, stays, leaves, and asks again after the same time always.
     Periodic,
     /// Clients come whether or not others wait.
     Queued,

@@ -114,8 +114,8 @@ pub(crate) struct LoadArgs {
     /// How that varies: uniform (T times a number between 0 and 1), constant, or exponential (mean T).
     #[arg(long, default_value = "uniform", value_name = "LAW")]
     delay_law: DelayLaw,
-    /// closed: a client thinks, asks, stays, leaves. periodic: the same, and it thinks for 1/λ always. queued: clients come
-    /// whether or not others wait. saturated: a client asks again at once.
+    /// closed: a client thinks, asks, stays, leaves. periodic: it asks at once, and again 1/λ after it has left. queued: clients
+    /// come whether or not others wait. saturated: a client asks again at once.
     #[arg(long, default_value = "closed", value_name = "KIND")]
     arrivals: ArrivalKind,
     /// Play requests from a file instead: lines of TIME NODE, such as 0.5 n3.

@@ -15,9 +15,9 @@ pub enum Arrivals {
         /// One over the mean time of thinking.
         rate: f64,
     },
-    /// One client a node, which thinks for the same time always, asks, enters, leaves and thinks again.
+    /// One client a node, which asks at once, enters, leaves, and asks again after the same time always.
     Periodic {
-        /// One over the time of thinking.
+        /// One over that time.
         rate: f64,
     },
     /// Clients come to each node as a Poisson process and wait there for those before them.

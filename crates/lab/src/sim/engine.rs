@@ -173,7 +173,10 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
                     self.agenda.add(time, Due::Arrival(node, None));
                 }
             }
-            Arrivals::Closed { .. } | Arrivals::Periodic { .. } | Arrivals::Queued { .. } | Arrivals::Saturated => {
+            Arrivals::Periodic { .. } => {
+                NodeId::all(self.askers).for_each(|node| self.agenda.add(0.0, Due::Arrival(node, Some(0))));
+            }
+            Arrivals::Closed { .. } | Arrivals::Queued { .. } | Arrivals::Saturated => {
                 NodeId::all(self.askers).for_each(|node| self.await_arrival(node));
             }
         }

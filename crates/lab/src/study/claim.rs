@@ -217,32 +217,43 @@ impl Claim {
     }
 
     fn verdict(&self, found: &[Found<'_>]) -> (Verdict, String) {
-        let meant = || found.iter().filter(|found| found.meant);
-        let (of, holding) = (meant().count(), meant().filter(|found| found.holds).count());
-        let everywhere = found.iter().all(|found| found.holds);
-        let ranges = || self.ranges(found);
-        let keys = varying(found);
-        let point = |holds: bool| {
-            let those = meant().filter(|found| found.holds == holds && found.sides.is_some());
-            // Where it holds, the point that comes closest to failing; where it fails, the one that fails most.
-            let by = |found: &&Found<'_>| if holds { -found.margin } else { found.margin };
-            those.max_by(|one, other| by(one).total_cmp(&by(other))).map(|found| tell(found, &keys))
+        let meant: Vec<&Found<'_>> = found.iter().filter(|found| found.meant).collect();
+        let (of, holding) = (meant.len(), meant.iter().filter(|found| found.holds).count());
+        let verdict = match holding {
+            0 => Verdict::DoesNot,
+            holding if holding == of => Verdict::Holds,
+            _ => Verdict::OnlyIf,
         };
-        let missing = meant().filter(|found| found.sides.is_none()).count();
-        let missing = if missing > 0 { format!(" At {missing} of {of} points something is missing.") } else { String::new() };
-        let told = |holds: bool| point(holds).map_or(String::new(), |point| format!(" {point}."));
-        match holding {
-            0 => (Verdict::DoesNot, format!("At none of {}.{}{missing}", counted(of), told(false))),
-            holding if holding == of && (of == found.len() || everywhere) => {
-                let closest = if of > 1 { " Closest to failing:" } else { "" };
-                (Verdict::Holds, format!("At {}.{closest}{}", all(found.len()), told(true)))
-            }
-            holding if holding == of => (Verdict::Holds, format!("At {} it speaks of. Of all: {}.", all(of), ranges())),
-            holding => {
-                let text = format!("At {holding} of {}: {}. Fails most:{}{missing}", counted(of), ranges(), told(false));
-                (Verdict::OnlyIf, text)
-            }
+        let mut told = Vec::new();
+        if of > 1 {
+            told.push(match holding {
+                0 => format!("At none of {of} points."),
+                holding if holding == of => format!("At all {of} points."),
+                holding => format!("At {holding} of {of} points."),
+            });
         }
+        let is_everywhere = found.iter().all(|found| found.holds) || found.iter().all(|found| !found.holds);
+        if !is_everywhere {
+            let beyond = if found.len() > of { "Looking beyond what it speaks of, it holds for" } else { "It holds for" };
+            told.push(format!("{beyond} {}.", self.ranges(found)));
+        }
+        // Where it holds, the point that comes closest to failing; where it fails, the one that fails most.
+        let holds = verdict == Verdict::Holds;
+        let by = |found: &&&Found<'_>| if holds { -found.margin } else { found.margin };
+        let those = meant.iter().filter(|found| found.holds == holds && found.sides.is_some());
+        if let Some(extreme) = those.max_by(|one, other| by(one).total_cmp(&by(other))) {
+            let what = match (of, holds) {
+                (1, _) => "",
+                (_, true) => "Closest to failing: ",
+                (_, false) => "Fails most: ",
+            };
+            told.push(format!("{what}{}.", tell(extreme, &varying(found))));
+        }
+        let missing = meant.iter().filter(|found| found.sides.is_none()).count();
+        if missing > 0 {
+            told.push(format!("At {missing} of {of} points there is nothing to compare."));
+        }
+        (verdict, told.join(" "))
     }
 
     /// Where it holds, in words.
@@ -304,12 +315,4 @@ fn runs(those: &[&Found<'_>], over: &str) -> String {
         [] => String::new(),
     });
     told.collect::<Vec<_>>().join(" and ")
-}
-
-fn counted(points: usize) -> String {
-    if points == 1 { "1 point".to_owned() } else { format!("{points} points") }
-}
-
-fn all(points: usize) -> String {
-    if points == 1 { "the only point".to_owned() } else { format!("all {points} points") }
 }

@@ -17,7 +17,7 @@ use crate::draw;
 /// A hypercube, as it stands in a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ClustersFile {
+pub(super) struct ClustersFile {
     /// How many nodes.
     nodes: usize,
     /// What the drawing shows.

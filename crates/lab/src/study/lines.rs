@@ -11,7 +11,7 @@ use crate::scene::{Happening, Scene, What};
 /// What was printed, as it stands in a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lines {
+pub(super) struct Lines {
     /// The field of a node's state that every line ends with.
     field: String,
     /// The kinds of messages whose sending has a line of its own.
@@ -64,9 +64,9 @@ fn happened(scene: &Scene, node: NodeId, lines: &Lines) -> Vec<String> {
             What::Receive { from, message: which } if is(&lines.asks, which) => {
                 format!("{} from {from}, my T {}", message(which).text, Value::Number(asked))
             }
-            What::Receive { from, message: which } => format!("{} from {from}", message(which).text),
+            What::Receive { from, message: which } => format!("{} from {from}", message(which).kind),
             What::Send { to, message: which } if is(&lines.sends, which) => {
-                format!("{} to {to}", message(which).text)
+                format!("{} to {to}", message(which).kind)
             }
             _ => continue,
         };

@@ -5,6 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::{
     Findings,
     claim::{Judged, Verdict},
+    table::Table,
 };
 
 /// What stands above everything.
@@ -82,10 +83,16 @@ fn section(findings: &Findings) -> Markup {
             @if !findings.figures.is_empty() {
                 div.figures {
                     @for figure in &findings.figures {
-                        figure { (PreEscaped(&figure.svg)) }
+                        // A plot has its title in it, a drawing below it.
+                        @if figure.series.is_empty() {
+                            figure.drawing { (PreEscaped(&figure.svg)) figcaption { (figure.title) } }
+                        } @else {
+                            figure { (PreEscaped(&figure.svg)) }
+                        }
                     }
                 }
             }
+            @for table in findings.tables.iter().filter(|table| is_short(table)) { (rows(table)) }
             @for (title, text) in &findings.texts {
                 details { summary { (title) } pre { (text) } }
             }
@@ -98,6 +105,28 @@ fn section(findings: &Findings) -> Markup {
                     " (" (table.rows.len()) " rows)"
                 }
                 "."
+            }
+        }
+    }
+}
+
+/// A table that one can read on a page, and that is not the many runs of a sweep.
+fn is_short(table: &Table) -> bool {
+    !table.name.is_empty() && table.rows.len() <= 200 && table.columns().len() <= 12
+}
+
+fn rows(table: &Table) -> Markup {
+    let columns = table.columns();
+    html! {
+        details {
+            summary { "Table: " (table.name) }
+            div.wide {
+                table {
+                    thead { tr { @for column in &columns { th { (column) } } } }
+                    tbody {
+                        @for row in &table.rows { tr { @for column in &columns { td { (row.get(column)) } } } }
+                    }
+                }
             }
         }
     }
@@ -164,8 +193,14 @@ code { font: .85em ui-monospace, monospace; color: #444; }
 .verdict.part { color: #7a4b00; border-color: #b87900; border-style: dashed; background: #fff7e6; }
 .verdict.no { color: #8f1d1d; border-color: #8f1d1d; border-style: dotted; background: #fdeeee; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(32rem, 100%), 1fr)); gap: 1.5rem; margin: 1.5rem 0; }
-figure { margin: 0; }
-figure svg { width: 100%; height: auto; }
+figure { margin: 0; overflow-x: auto; }
+figure svg { max-width: 100%; height: auto; }
+figure.drawing { grid-column: 1 / -1; }
+figure.drawing svg { max-width: none; }
+figcaption { color: #444; font-size: .9rem; margin-top: .3rem; }
+details { margin: .6rem 0; }
+summary { cursor: pointer; color: #333; }
+.wide { overflow-x: auto; }
 pre { overflow-x: auto; font: .82rem/1.45 ui-monospace, monospace; background: #f6f6f6; padding: 1rem; }
 @media print { section { break-inside: avoid-page; } }
 ";

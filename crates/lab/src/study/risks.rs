@@ -11,7 +11,7 @@ use crate::risk::{Probability, Risk};
 /// A grid of votes, as it stands in a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RiskFile {
+pub(super) struct RiskFile {
     /// n
     replicas: usize,
     /// m

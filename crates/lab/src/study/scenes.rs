@@ -18,7 +18,7 @@ use crate::{
 /// A scene, as it stands in a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct SceneFile {
+pub(super) struct SceneFile {
     /// What it is called in tables.
     pub name: String,
     /// What the drawing shows.
@@ -94,7 +94,7 @@ pub(super) fn play(study: &str, scenes: &[SceneFile], seed: u64) -> Result<Stage
         keys: keys.iter().map(|key| (*key).to_owned()).collect(),
         rows: Vec::new(),
     };
-    let (mut facts, mut timeline) = (table("scenes", &["scene"]), table("timeline", &["scene", "from"]));
+    let (mut facts, mut timeline) = (table("scenes", &["scene"]), table("timeline", &["scene", "time"]));
     let mut lines = table("lines", &["scene", "node", "line"]);
     for file in scenes {
         let wrong = |what: String| StudyError::Scene { scene: file.name.clone(), what };
@@ -144,7 +144,9 @@ impl SceneFile {
             if let Some(key) = self.rest.keys().next() {
                 return Err(format!("{key} is for the simulator; a script says all itself"));
             }
-            let played = director::play(name, script).expect("it is in the catalog");
+            // Whoever writes a script here need not say what comes of it.
+            let script = if script.contains("---") { script.to_owned() } else { format!("{}\n---\n", script.trim()) };
+            let played = director::play(name, &script).expect("it is in the catalog");
             let played = played.map_err(|error| error.to_string())?;
             return Ok((played.scene, Some(played.transcript)));
         }
@@ -153,7 +155,8 @@ impl SceneFile {
         let wanted = Wanted { seed, runs: 1, ..wanted };
         let config = wanted.config(entry).map_err(|error| error.to_string())?;
         let scene = named::record(name, wanted.detector, &config, 0).expect("it is in the catalog");
-        scene.map(|scene| (scene, None)).map_err(|error| error.to_string())
+        let scene = scene.map_err(|error| error.to_string())?;
+        Ok((Scene { end: wanted.until.unwrap_or(scene.end), ..scene }, None))
     }
 
     fn row(&self) -> Row {
@@ -174,11 +177,12 @@ impl SceneFile {
     /// Entries and messages, interval by interval.
     fn timeline(&self, scene: &Scene) -> Vec<Row> {
         let Some(interval) = self.interval.filter(|interval| *interval > 0.0) else { return Vec::new() };
-        let last = (scene.end / interval) as usize;
-        let mut rows: Vec<Row> = (0..=last.min(10_000))
+        // An interval that is cut short by the end would look as if less happened in it.
+        let whole = (scene.end / interval) as usize;
+        let mut rows: Vec<Row> = (0..whole.min(10_000))
             .map(|at| {
                 let mut row = self.row();
-                row.set("from", at as f64 * interval);
+                row.set("time", at as f64 * interval);
                 row.set("entries", 0.0);
                 row.set("messages", 0.0);
                 row

@@ -19,7 +19,7 @@ pub struct Chart {
     /// What it shows; `{}` is where the value of `each` goes.
     pub title: String,
     /// Which table of the study; the first, if none is named.
-    table: Option<String>,
+    pub(super) table: Option<String>,
     /// Which rows.
     #[serde(default, rename = "where")]
     filter: Filter,

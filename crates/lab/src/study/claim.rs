@@ -243,11 +243,13 @@ impl Claim {
         let those = meant.iter().filter(|found| found.holds == holds && found.sides.is_some());
         if let Some(extreme) = those.max_by(|one, other| by(one).total_cmp(&by(other))) {
             let what = match (of, holds) {
-                (1, _) => "",
-                (_, true) => "Closest to failing: ",
-                (_, false) => "Fails most: ",
+                (1, _) => Some(""),
+                // All that are equal are equally far from failing.
+                (_, true) if extreme.margin == 0.0 => None,
+                (_, true) => Some("Closest to failing: "),
+                (_, false) => Some("Fails most: "),
             };
-            told.push(format!("{what}{}.", tell(extreme, &varying(found))));
+            told.extend(what.map(|what| format!("{what}{}.", tell(extreme, &varying(found)))));
         }
         let missing = meant.iter().filter(|found| found.sides.is_none()).count();
         if missing > 0 {
@@ -266,7 +268,8 @@ impl Claim {
             let rest = varies.iter().copied().filter(|key| Some(*key) != over);
             groups.entry(name(&found.point, rest)).or_default().push(found);
         }
-        let told = groups.into_iter().map(|(group, mut those)| {
+        let mut alike: indexmap::IndexMap<String, Vec<String>> = indexmap::IndexMap::new();
+        for (group, mut those) in groups {
             if let Some(over) = over {
                 those.sort_by(|one, other| {
                     let at = |found: &&Found<'_>| found.point.at(over).cloned().unwrap_or(Value::Missing);
@@ -279,7 +282,11 @@ impl Claim {
                 Some(over) => runs(&those, over),
                 None => "in part".to_owned(),
             };
-            if group.is_empty() { where_ } else { format!("{group}: {where_}") }
+            alike.entry(where_).or_default().push(group);
+        }
+        let told = alike.into_iter().map(|(where_, groups)| match &groups[..] {
+            [only] if only.is_empty() => where_,
+            groups => format!("{}: {where_}", groups.join(" / ")),
         });
         told.collect::<Vec<_>>().join("; ")
     }
@@ -289,7 +296,7 @@ fn tell(found: &Found<'_>, keys: &[&str]) -> String {
     let Some((left, right)) = &found.sides else { return String::new() };
     let name = name(&found.point, keys.iter().copied());
     let at = if name.is_empty() { String::new() } else { format!(" at {name}") };
-    format!("{left} against {right}{at}")
+    if left == right { format!("{left}{at}") } else { format!("{left} against {right}{at}") }
 }
 
 /// The columns of the key in which the points differ.

@@ -26,6 +26,24 @@ const MOST_UNITS: usize = 10_000_000;
 const KEYS: [&str; 10] =
     ["algorithm", "nodes", "topology", "arrivals", "rate", "hold", "delay", "entries", "warmup", "seed"];
 
+/// The columns of what is measured, but for the kinds of messages and what went wrong.
+const MEASURES: [&str; 14] = [
+    "messages",
+    "wait",
+    "wait_p50",
+    "wait_p95",
+    "wait_p99",
+    "wait_max",
+    "sync_delay",
+    "waiting",
+    "throughput",
+    "bypasses",
+    "most_bypasses",
+    "fairness",
+    "busiest",
+    "violations",
+];
+
 /// One simulation of a sweep.
 #[derive(Clone, Debug)]
 pub struct Unit {
@@ -66,7 +84,30 @@ impl Study {
             let seed = options.seed.or(self.seed).unwrap_or(1);
             work.add(sweep, options.quick, seed).map_err(wrong)?;
         }
+        if !work.units.is_empty() {
+            self.foresee(&work)?;
+        }
         Ok(work)
+    }
+}
+
+impl Study {
+    /// Looks for mistakes in plots and claims about a sweep before it is run: afterwards may be hours later.
+    fn foresee(&self, work: &Work) -> Result<(), StudyError> {
+        let row = |unit: &Unit| {
+            let mut row = unit.key.clone();
+            MEASURES.into_iter().for_each(|column| row.set(column, 1.0));
+            row
+        };
+        let table = Table { name: String::new(), keys: work.keys.clone(), rows: work.units.iter().map(row).collect() };
+        let tables = [table];
+        for chart in self.charts.iter().filter(|chart| chart.table.is_none()) {
+            chart.draw("", 0, &tables)?;
+        }
+        for claim in self.claims.iter().filter(|claim| claim.table.is_none()) {
+            claim.judge(&tables)?;
+        }
+        Ok(())
     }
 }
 
@@ -211,20 +252,23 @@ fn basics(algorithm: &Entry, wanted: &Wanted, config: &Config) -> [Value; 10] {
 
 /// What came out of one run.
 fn measures(report: &Report, row: &mut Row) {
-    row.set("messages", report.messages_per_entry.mean);
-    row.set("wait", report.wait.mean);
-    row.set("wait_p50", report.wait.p50);
-    row.set("wait_p95", report.wait.p95);
-    row.set("wait_p99", report.wait.p99);
-    row.set("wait_max", report.wait.max);
-    row.set("sync_delay", report.synchronisation_delay.map(|delay| delay.mean));
-    row.set("waiting", report.waiting.mean);
-    row.set("throughput", report.throughput.mean);
-    row.set("bypasses", report.bypasses.mean);
-    row.set("most_bypasses", report.most_bypasses);
-    row.set("fairness", report.fairness.mean);
-    row.set("busiest", report.busiest.map(|busiest| busiest.mean));
-    row.set("violations", report.violations);
+    let values: [Value; 14] = [
+        report.messages_per_entry.mean.into(),
+        report.wait.mean.into(),
+        report.wait.p50.into(),
+        report.wait.p95.into(),
+        report.wait.p99.into(),
+        report.wait.max.into(),
+        report.synchronisation_delay.map(|delay| delay.mean).into(),
+        report.waiting.mean.into(),
+        report.throughput.mean.into(),
+        report.bypasses.mean.into(),
+        report.most_bypasses.into(),
+        report.fairness.mean.into(),
+        report.busiest.map(|busiest| busiest.mean).into(),
+        report.violations.into(),
+    ];
+    MEASURES.into_iter().zip(values).for_each(|(column, value)| row.set(column, value));
     for (kind, count) in &report.messages_by_type {
         row.set(format!("sent.{kind}"), *count as f64 / report.entries.max(1) as f64);
     }

@@ -155,7 +155,8 @@ impl Table {
     /// Whether there is such a column.
     #[must_use]
     pub fn has(&self, column: &str) -> bool {
-        self.keys.iter().any(|key| key == column) || self.rows.iter().any(|row| row.0.contains_key(column))
+        // Which kinds of messages there are is known only when one was sent.
+        column.starts_with("sent.") || self.keys.iter().any(|key| key == column) || self.rows.iter().any(|row| row.0.contains_key(column))
     }
 
     /// As CSV, with a line of names first.

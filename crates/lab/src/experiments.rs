@@ -12,9 +12,8 @@ static TRANSCRIPTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../transcript
 #[must_use]
 pub fn names() -> Vec<&'static str> {
     let files = FILES.files().filter_map(|file| file.path().to_str()?.strip_suffix(".toml"));
-    let mut names: Vec<(u32, &str)> = files
-        .map(|name| (find(name).and_then(Result::ok).map_or(u32::MAX, |study| study.place), name))
-        .collect();
+    let mut names: Vec<(u32, &str)> =
+        files.map(|name| (find(name).and_then(Result::ok).map_or(u32::MAX, |study| study.place), name)).collect();
     names.sort_unstable();
     names.into_iter().map(|(_, name)| name).collect()
 }

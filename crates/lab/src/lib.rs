@@ -9,6 +9,8 @@
 //! - [`scene`] keeps one, to draw it and to state facts about it.
 //! - [`draw`] draws: runs, trees, hypercubes.
 //! - [`named`] does all that for whoever has only the name of an algorithm.
+//! - [`study`] measures, plots and judges what a file asks for; [`experiments`] are those of the papers.
+//! - [`plot`] draws charts.
 //! - [`risk`] computes how likely coordinators that forget let two in.
 //!
 //! Nothing here knows a wall clock, and nothing depends on the order of a hash map: the same seed gives the same run, byte

@@ -133,7 +133,7 @@ pub fn draw<A: Algorithm>(seed: u64, number: u64) -> Config {
         order: A::MODEL.order,
         faults: faults(A::MODEL, nodes, &mut stream),
         keep_going: false,
-            until: None,
+        until: None,
         entries: 1,
         warmup: 0,
         runs: number..number + 1,

@@ -94,7 +94,8 @@ impl Args {
             "--instant makes no difference to {}, which does not count on time; * marks those that do in vez lab list",
             entry.name
         );
-        let system = Wanted { delay: 1.0, delay_law: DelayLaw::Constant, ..self.system.wanted(self.nodes) }.system(entry)?;
+        let system =
+            Wanted { delay: 1.0, delay_law: DelayLaw::Constant, ..self.system.wanted(self.nodes) }.system(entry)?;
         let setup = system.setup(1, 0)?;
         let config = Config {
             workload: if self.unbounded { Workload::Unbounded } else { Workload::Requests(self.requests) },

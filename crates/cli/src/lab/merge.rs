@@ -33,11 +33,16 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let parts = self.parts()?;
         let Some((first, ..)) = parts.first() else {
-            bail!("no shard was written to {}; vez lab sweep FILE --shard 1/2 writes one", self.directories[0].display());
+            bail!(
+                "no shard was written to {}; vez lab sweep FILE --shard 1/2 writes one",
+                self.directories[0].display()
+            );
         };
         let head = first.clone();
         let n = head.shard.1;
-        if let Some((_, _, path)) = parts.iter().find(|(other, ..)| Head { shard: head.shard, ..other.clone() } != head || other.shard.1 != n) {
+        if let Some((_, _, path)) =
+            parts.iter().find(|(other, ..)| Head { shard: head.shard, ..other.clone() } != head || other.shard.1 != n)
+        {
             bail!("{} is of another study than {}; merge one at a time", path.display(), parts[0].2.display());
         }
         let there: BTreeSet<usize> = parts.iter().map(|(head, ..)| head.shard.0).collect();
@@ -50,7 +55,11 @@ impl Args {
             let asked = work.shard(head.shard).units.len();
             if rows.len() < asked {
                 let (i, n) = head.shard;
-                bail!("shard {i}/{n} is not finished: {} of {asked} runs are in {}; run it again", rows.len(), path.display());
+                bail!(
+                    "shard {i}/{n} is not finished: {} of {asked} runs are in {}; run it again",
+                    rows.len(),
+                    path.display()
+                );
             }
         }
         let path = parts[0].2.clone();

@@ -95,8 +95,8 @@ impl Args {
         match result.expect("it is in the catalog") {
             Ok(summary) => {
                 if self.ordeals == 1 {
-                    let config = named::draw(entry.name, self.detector, self.seed, self.first)
-                        .expect("it is in the catalog");
+                    let config =
+                        named::draw(entry.name, self.detector, self.seed, self.first).expect("it is in the catalog");
                     self.write(entry, &config, self.first)?;
                 } else if self.trace.is_some() {
                     tell(

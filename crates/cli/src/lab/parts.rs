@@ -56,10 +56,13 @@ impl Part {
     pub(crate) fn open(path: PathBuf, head: &Head) -> Result<(Self, Vec<Row>)> {
         let cannot = || format!("cannot write {}", path.display());
         fs::create_dir_all(path.parent().context("a part has a directory")?).with_context(cannot)?;
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).with_context(cannot)?;
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).with_context(cannot)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => bail!("somebody else is writing {}; wait until that is done", path.display()),
+            Err(TryLockError::WouldBlock) => {
+                bail!("somebody else is writing {}; wait until that is done", path.display())
+            }
             Err(TryLockError::Error(error)) => return Err(error).with_context(cannot),
         }
         let mut text = String::new();
@@ -104,9 +107,9 @@ pub(crate) fn parse(text: &str) -> Result<(Head, Vec<Row>)> {
     let mut lines = text.lines();
     let head = lines.next().and_then(|line| serde_json::from_str(line).ok());
     let head: Head = head.filter(|head: &Head| head.format == FORMAT).context("this is no part of a sweep")?;
-    let rows = (2..).zip(lines).map(|(number, line)| {
-        serde_json::from_str(line).with_context(|| format!("line {number} is no row"))
-    });
+    let rows = (2..)
+        .zip(lines)
+        .map(|(number, line)| serde_json::from_str(line).with_context(|| format!("line {number} is no row")));
     Ok((head, rows.collect::<Result<_>>()?))
 }
 

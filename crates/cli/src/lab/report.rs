@@ -34,7 +34,8 @@ pub(crate) fn as_json(all: &[Findings]) -> Value {
     let experiment = |findings: &Findings| {
         let series = findings.figures.iter().flat_map(|figure| {
             figure.series.iter().map(|series| {
-                let points = series.points.iter().map(|point| json!({ "x": point.x, "y": point.y, "ci95": point.ci95 }));
+                let points =
+                    series.points.iter().map(|point| json!({ "x": point.x, "y": point.y, "ci95": point.ci95 }));
                 json!({ "plot": figure.title, "name": series.name, "points": points.collect::<Vec<_>>() })
             })
         });

@@ -1,6 +1,11 @@
 //! `vez lab sweep`
 
-use std::{fs, path::{Path, PathBuf}, process::ExitCode, str::FromStr};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    str::FromStr,
+};
 
 use anyhow::{Context, Result};
 use vez_lab::study::{Findings, Heading, Study, Work, sweep::Options, table::Table};
@@ -107,7 +112,8 @@ impl Args {
         let mut done = parts::by_name(&whole, parts::finished(&table)?, &table)?;
         let (part, rows) = Part::open(part, &head)?;
         done.extend(rows.into_iter().map(|row| (whole.name(&row), row)));
-        let (there, all) = (work.units.iter().filter(|unit| done.contains_key(&work.name(&unit.key))).count(), work.units.len());
+        let (there, all) =
+            (work.units.iter().filter(|unit| done.contains_key(&work.name(&unit.key))).count(), work.units.len());
         if there > 0 {
             tell(format_args!("{there} of {all} runs are there already"));
         }
@@ -117,7 +123,11 @@ impl Args {
         let part = part.finish()?;
         if shard.1 > 1 {
             let (i, n) = shard;
-            tell(format_args!("shard {i}/{n}: {all} runs in {}; vez lab merge {} when all are there", part.display(), out.display()));
+            tell(format_args!(
+                "shard {i}/{n}: {all} runs in {}; vez lab merge {} when all are there",
+                part.display(),
+                out.display()
+            ));
             return Ok(ExitCode::SUCCESS);
         }
         let code = conclude(study, &head, options, rows, &out, self.json)?;

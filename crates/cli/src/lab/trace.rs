@@ -15,10 +15,7 @@ use vez_lab::{
     wanted::Wanted,
 };
 
-use super::{
-    find,
-    system::LoadArgs,
-};
+use super::{find, system::LoadArgs};
 use crate::output::tell;
 
 /// Write a simulated run down as JSON Lines.

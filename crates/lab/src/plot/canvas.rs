@@ -15,7 +15,7 @@ use plotters::{
 /// Pixels for each unit of the chart.
 const FINENESS: f64 = 10.0;
 
-/// The library's size of a font with lines of one unit: it divides by this again.
+/// The library divides the size of a font by this.
 const LINE: f64 = 1.24;
 
 pub(super) const WHITE: RGBColor = RGBColor(255, 255, 255);
@@ -99,7 +99,7 @@ impl Canvas<'_> {
     /// A text of this size; one that is longer than `room` is made smaller, at last shorter.
     pub(super) fn text(&mut self, text: &str, at: Place, anchor: Anchor, size: f64, room: f64) {
         let (text, size) = fitting(&cleaned(text), size, room);
-        let font = ("sans-serif", (size * FINENESS).round() * LINE).into_font();
+        let font = ("sans-serif", font_size(size)).into_font();
         let (horizontal, font) = match anchor {
             Anchor::Start => (HPos::Left, font),
             Anchor::Middle => (HPos::Center, font),
@@ -172,6 +172,13 @@ fn dashed(body: &str, dashes: &[&[f64]]) -> String {
     text
 }
 
+/// The size for the library. What it writes has rounding noise for some sizes: then a size a little smaller is as good.
+fn font_size(size: f64) -> f64 {
+    let wanted = pixels(size);
+    let clean = |size: &f64| (size / LINE).fract() == 0.0;
+    (wanted - 3..=wanted).rev().map(|size| f64::from(size) * LINE).find(clean).unwrap_or(size * FINENESS * LINE)
+}
+
 fn pixel(at: Place) -> (i32, i32) {
     (pixels(at.0), pixels(at.1))
 }
@@ -197,5 +204,13 @@ mod tests {
         let (text, size) = fitting(&"endless ".repeat(40), 10.0, 75.0);
         assert!(text.starts_with("endless") && text.ends_with('…') && length(&text, size) <= 75.0);
         assert_eq!(fitting("no room", 10.0, 0.0).0, "");
+    }
+
+    #[test]
+    fn fonts_have_whole_sizes() {
+        for size in 80..200 {
+            let written = font_size(f64::from(size) / FINENESS) / LINE;
+            assert!(written.fract() == 0.0 && (f64::from(size) - 3.0..=f64::from(size)).contains(&written));
+        }
     }
 }

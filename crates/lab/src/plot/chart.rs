@@ -62,13 +62,13 @@ pub(super) fn draw(plot: &Plot) -> String {
     let shown = |series: &Series| scales.is_none() || series.points.iter().any(|point| is_shown(plot, point));
     let legend = Legend::new(plot.series.iter().map(|series| (series, shown(series))), SIZE.0 - 2.0 * BORDER);
     let (frame, ticks) = layout(scales.as_ref());
-    let below = frame.bottom + TO_NUMBER + NUMBER + LABEL + 14.0;
+    let below = frame.bottom + TO_NUMBER + NUMBER + LABEL + 16.0;
     let height = below + legend.height() + BORDER;
     document(&plot.title, (SIZE.0 as u32, height.ceil() as u32), |canvas| {
         let middle = (frame.left + frame.right) / 2.0;
         canvas.text(&plot.title, (SIZE.0 / 2.0, frame.top / 2.0), Anchor::Middle, TITLE, SIZE.0 - 2.0 * BORDER);
         axes(canvas, frame, &ticks, scales.as_ref());
-        let x_label = (middle, below - LABEL / 2.0 - 6.0);
+        let x_label = (middle, below - LABEL / 2.0 - 8.0);
         canvas.text(&plot.x.label, x_label, Anchor::Middle, LABEL, frame.right - frame.left);
         let y_label = (BORDER + LABEL / 2.0, (frame.top + frame.bottom) / 2.0);
         canvas.text(&plot.y.label, y_label, Anchor::Upwards, LABEL, SIZE.1 + 20.0);
@@ -95,12 +95,12 @@ fn scales(plot: &Plot) -> Scales {
         // begins at zero.
         let least = match point.y {
             y if plot.y.log => y / 10.0,
-            y if plot.y.zero => y.min(0.0),
+            y if plot.y.zero && y >= 0.0 => 0.0,
             _ => low,
         };
-        [low.max(least), high]
+        [low.max(least), point.y, high]
     });
-    // Dividing by ten may have left what the axis can show.
+    // A tenth of the smallest value is less than the axis can show.
     let y = Scale::over(&plot.y, ends.filter(|&end| can_show(&plot.y, end)))?;
     Some((x, y))
 }
@@ -194,13 +194,15 @@ fn lines(canvas: &mut Canvas<'_>, plot: &Plot, frame: Frame, scales: &(Scale, Sc
 /// A bar from one end of the interval to the other. It is cut at the border, and an end that is cut away has no cap.
 fn error_bar(canvas: &mut Canvas<'_>, frame: Frame, scale: &Scale, (point, at): (&Point, Place), colour: RGBColor) {
     let Some((low, high)) = bar(point) else { return };
-    let ends = [scale.place(low), scale.place(high)];
-    let [from, to] = ends.map(|end| (at.0, frame.y(end.clamp(0.0, 1.0))));
-    canvas.line(from, to, 1.0, colour);
-    for end in ends.into_iter().filter(|end| (0.0..=1.0).contains(end)) {
-        let y = frame.y(end);
-        canvas.line((at.0 - CAP, y), (at.0 + CAP, y), 1.0, colour);
+    let mut places = Vec::new();
+    for end in [low, high].map(|end| scale.place(end)) {
+        let y = frame.y(end.clamp(0.0, 1.0));
+        let cap = if (0.0..=1.0).contains(&end) { CAP } else { 0.0 };
+        places.push([(at.0 - cap, y), (at.0 + cap, y), (at.0, y)]);
     }
+    // One stroke: the lower cap, up to the middle of the upper one, and that cap.
+    places[1].rotate_right(1);
+    canvas.path(&places.concat(), 1.0, colour, &[]);
 }
 
 impl Frame {

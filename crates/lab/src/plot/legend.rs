@@ -3,17 +3,18 @@
 use super::{
     Series,
     canvas::{Anchor, Canvas, length},
+    chart::THICKNESS,
     look::Look,
 };
 
-/// The size of the names.
-const SIZE: f64 = 12.0;
+/// The sizes that the names may have: smaller ones may save a row.
+const SIZES: [f64; 2] = [12.0, 11.0];
 
 /// The height of a row.
 const ROW: f64 = 17.0;
 
 /// The length of the piece of line before a name.
-const SAMPLE: f64 = 34.0;
+const SAMPLE: f64 = 32.0;
 
 /// The space between that and the name, and between two columns.
 const GAPS: (f64, f64) = (6.0, 14.0);
@@ -24,6 +25,13 @@ const MOST_COLUMNS: usize = 4;
 /// Names with their looks, in columns.
 pub(super) struct Legend {
     names: Vec<(String, Look)>,
+    grid: Grid,
+}
+
+/// How the names are arranged.
+struct Grid {
+    /// The size of the letters.
+    size: f64,
     rows: usize,
     /// The widths of the columns.
     columns: Vec<f64>,
@@ -39,47 +47,46 @@ impl Legend {
                 (format!("{}{note}", series.name), Look::of(series.style))
             })
             .collect();
-        let widest = room - SAMPLE - GAPS.0;
-        let widths = names.iter().map(|(name, _)| SAMPLE + GAPS.0 + length(name, SIZE).min(widest));
-        let widths: Vec<f64> = widths.collect();
         let most = MOST_COLUMNS.min(names.len()).max(1);
-        let (rows, columns) = (1..=most)
-            .rev()
-            .map(|count| columns(&widths, names.len().div_ceil(count).max(1)))
-            .find(|(_, columns)| total(columns) <= room)
-            .unwrap_or_else(|| columns(&widths, names.len().max(1)));
-        Self { names, rows, columns }
+        let grids = (1..=most).rev().flat_map(|columns| SIZES.map(|size| Grid::new(&names, columns, size)));
+        let fitting = grids.into_iter().find(|grid| grid.width() <= room);
+        let grid = fitting.unwrap_or_else(|| Grid { columns: vec![room], ..Grid::new(&names, 1, SIZES[1]) });
+        Self { names, grid }
     }
 
     pub(super) fn height(&self) -> f64 {
-        if self.names.is_empty() { 0.0 } else { self.rows as f64 * ROW }
+        self.grid.rows as f64 * ROW
     }
 
     /// Draws it below `top`, around this middle.
     pub(super) fn draw(&self, canvas: &mut Canvas<'_>, middle: f64, top: f64) {
-        let mut left = middle - total(&self.columns) / 2.0;
-        for (column, &width) in self.names.chunks(self.rows).zip(&self.columns) {
+        let mut left = middle - self.grid.width() / 2.0;
+        for (column, &width) in self.names.chunks(self.grid.rows.max(1)).zip(&self.grid.columns) {
             for (row, (name, look)) in column.iter().enumerate() {
                 let y = top + (row as f64 + 0.5) * ROW;
-                canvas.path(&[(left, y), (left + SAMPLE, y)], super::chart::THICKNESS, look.colour, look.dashes);
+                canvas.path(&[(left, y), (left + SAMPLE, y)], THICKNESS, look.colour, look.dashes);
                 look.mark(canvas, (left + SAMPLE / 2.0, y));
-                let at = left + SAMPLE + GAPS.0;
-                canvas.text(name, (at, y), Anchor::Start, SIZE, width - SAMPLE - GAPS.0);
+                let at = (left + SAMPLE + GAPS.0, y);
+                canvas.text(name, at, Anchor::Start, self.grid.size, width - SAMPLE - GAPS.0);
             }
             left += width + GAPS.1;
         }
     }
 }
 
-/// The widths of the columns with so many rows each.
-fn columns(widths: &[f64], rows: usize) -> (usize, Vec<f64>) {
-    let widest = |column: &[f64]| column.iter().copied().fold(0.0, f64::max);
-    (rows, widths.chunks(rows).map(widest).collect())
-}
+impl Grid {
+    /// At most so many columns, as wide as the names need.
+    fn new(names: &[(String, Look)], columns: usize, size: f64) -> Self {
+        let rows = names.len().div_ceil(columns);
+        let width = |(name, _): &(String, Look)| SAMPLE + GAPS.0 + length(name, size);
+        let columns = names.chunks(rows.max(1)).map(|column| column.iter().map(width).fold(0.0, f64::max)).collect();
+        Self { size, rows, columns }
+    }
 
-/// The width of all columns with the gaps.
-fn total(columns: &[f64]) -> f64 {
-    columns.iter().sum::<f64>() + GAPS.1 * columns.len().saturating_sub(1) as f64
+    /// The width of all columns with the gaps.
+    fn width(&self) -> f64 {
+        self.columns.iter().sum::<f64>() + GAPS.1 * self.columns.len().saturating_sub(1) as f64
+    }
 }
 
 #[cfg(test)]
@@ -93,12 +100,14 @@ mod tests {
 
     #[test]
     fn columns_fit_into_the_room() {
-        for (count, name, columns) in [(0, "lamport", 0), (1, "lamport", 1), (8, "lamport", 4), (20, "a name of 25 characters!!", 2)] {
+        for (count, name, columns) in
+            [(0, "lamport", 0), (1, "lamport", 1), (8, "lamport", 4), (20, "a name of 25 characters!!", 2)]
+        {
             let legend = legend(count, name);
-            assert_eq!(legend.columns.len(), columns);
-            assert!(total(&legend.columns) <= 540.0 && legend.rows * columns >= count);
+            assert_eq!(legend.grid.columns.len(), columns);
+            assert!(legend.grid.width() <= 540.0 && legend.grid.rows * columns >= count);
         }
         let endless = legend(3, &"endless".repeat(50));
-        assert!(endless.rows == 3 && total(&endless.columns) <= 540.0);
+        assert!(endless.grid.rows == 3 && endless.grid.width() <= 540.0);
     }
 }

@@ -80,9 +80,9 @@ mod tests {
         assert_eq!(alike(&decimals(6, &[-5, 0, 10, 15])), ["-5e6", "0", "1e7", "1.5e7"]);
         assert_eq!(alike(&decimals(-6, &[0, 12])), ["0", "1.2e-5"]);
         assert_eq!(each(&decimals(-40, &[1])), ["1e-40"]);
-        assert_eq!(each(&[Decimal { mantissa: 1, exponent: -3 }, Decimal { mantissa: 2, exponent: 6 }]), [
-            "0.001",
-            "2,000,000"
-        ]);
+        assert_eq!(
+            each(&[Decimal { mantissa: 1, exponent: -3 }, Decimal { mantissa: 2, exponent: 6 }]),
+            ["0.001", "2,000,000"]
+        );
     }
 }

@@ -212,7 +212,8 @@ impl Metrics {
         let entries = self.entries.saturating_sub(self.warmup);
         let mean = |total: f64, count: u64| if count == 0 { 0.0 } else { total / count as f64 };
         let squares: f64 = self.entries_of.iter().map(|&x| (x as f64).powi(2)).sum();
-        let fairness = if entries == 0 { 1.0 } else { (entries as f64).powi(2) / (self.entries_of.len() as f64 * squares) };
+        let fairness =
+            if entries == 0 { 1.0 } else { (entries as f64).powi(2) / (self.entries_of.len() as f64 * squares) };
         let span = now - self.began;
         let a_time = |total: f64| if span > 0.0 { total / span } else { 0.0 };
         let received: u64 = self.received_by.iter().sum();

@@ -234,7 +234,8 @@ impl Claim {
         }
         let is_everywhere = found.iter().all(|found| found.holds) || found.iter().all(|found| !found.holds);
         if !is_everywhere {
-            let beyond = if found.len() > of { "Looking beyond what it speaks of, it holds for" } else { "It holds for" };
+            let beyond =
+                if found.len() > of { "Looking beyond what it speaks of, it holds for" } else { "It holds for" };
             told.push(format!("{beyond} {}.", self.ranges(found)));
         }
         // Where it holds, the point that comes closest to failing; where it fails, the one that fails most.

@@ -124,7 +124,8 @@ impl Work {
         if sweep.contains_key("seed") {
             return Err("a seed is for the whole study; write it above the sweeps".to_owned());
         }
-        let axes: Vec<(String, Vec<toml::Value>)> = sweep.into_iter().map(|(name, value)| (name, listed(value))).collect();
+        let axes: Vec<(String, Vec<toml::Value>)> =
+            sweep.into_iter().map(|(name, value)| (name, listed(value))).collect();
         let cells = axes.iter().try_fold(1_usize, |cells, (_, values)| cells.checked_mul(values.len()));
         if cells.is_none_or(|cells| cells > MOST_UNITS) {
             return Err(format!("more than {MOST_UNITS} combinations; take fewer values"));

@@ -156,7 +156,9 @@ impl Table {
     #[must_use]
     pub fn has(&self, column: &str) -> bool {
         // Which kinds of messages there are is known only when one was sent.
-        column.starts_with("sent.") || self.keys.iter().any(|key| key == column) || self.rows.iter().any(|row| row.0.contains_key(column))
+        column.starts_with("sent.")
+            || self.keys.iter().any(|key| key == column)
+            || self.rows.iter().any(|row| row.0.contains_key(column))
     }
 
     /// As CSV, with a line of names first.
@@ -183,7 +185,8 @@ impl Table {
         let mut reader = csv::Reader::from_reader(csv.as_bytes());
         let columns = reader.headers()?.clone();
         let row = |record: csv::StringRecord| {
-            let values = columns.iter().zip(record.iter()).map(|(column, text)| (column.to_owned(), Value::parse(text)));
+            let values =
+                columns.iter().zip(record.iter()).map(|(column, text)| (column.to_owned(), Value::parse(text)));
             // A row has no column that it has nothing to say in.
             Row(values.filter(|(_, value)| *value != Value::Missing).collect())
         };

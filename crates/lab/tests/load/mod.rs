@@ -24,7 +24,7 @@ pub(crate) fn config(nodes: usize, arrivals: Arrivals) -> Config {
         order: Order::Any,
         faults: Faults::default(),
         keep_going: false,
-            until: None,
+        until: None,
         entries: 5000,
         warmup,
         runs: 0..10,

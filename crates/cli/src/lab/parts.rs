@@ -67,8 +67,7 @@ impl Part {
         }
         let mut text = String::new();
         file.read_to_string(&mut text).with_context(|| format!("cannot read {}", path.display()))?;
-        // A line without an end was being written when the sweep was interrupted.
-        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+        text.truncate(whole_lines(&text).len());
         file.set_len(text.len() as u64).and_then(|()| file.seek(io::SeekFrom::End(0))).with_context(cannot)?;
         let rows = if text.is_empty() {
             file.write_all(format!("{}\n", serde_json::to_string(head)?).as_bytes()).with_context(cannot)?;
@@ -102,9 +101,14 @@ impl Part {
     }
 }
 
+/// A line without an end was being written when the sweep was interrupted.
+fn whole_lines(text: &str) -> &str {
+    &text[..text.rfind('\n').map_or(0, |end| end + 1)]
+}
+
 /// Reads a part: what it is of, and its rows.
 pub(crate) fn parse(text: &str) -> Result<(Head, Vec<Row>)> {
-    let mut lines = text.lines();
+    let mut lines = whole_lines(text).lines();
     let head = lines.next().and_then(|line| serde_json::from_str(line).ok());
     let head: Head = head.filter(|head: &Head| head.format == FORMAT).context("this is no part of a sweep")?;
     let rows = (2..)

@@ -26,7 +26,7 @@ pub struct Hypercube {
 }
 
 /// What each bit of a number moves its node by.
-const STEPS: [Point; 4] = [(150.0, 0.0), (66.0, -62.0), (0.0, 170.0), (292.0, 34.0)];
+const STEPS: [Point; 4] = [(150.0, 0.0), (66.0, -62.0), (0.0, 170.0), (310.0, 64.0)];
 const RADIUS: f64 = 21.0;
 const MARGIN: f64 = 14.0;
 

@@ -124,11 +124,17 @@ pub(super) fn beside(from: Point, to: Point, text: &str, size: f64) -> Vec<Area>
     places
 }
 
-/// Places for a text at a mark of this size: above and below it, to the right, to the left, or in the middle.
-pub(super) fn at_mark((x, y): Point, mark: f64, text: &str, size: f64) -> Vec<Area> {
+/// Places for a text at a mark: beside it, unless it stands on a line; above and below, to the right, to the left, or in the
+/// middle.
+pub(super) fn at_mark((x, y): Point, on_line: bool, text: &str, size: f64) -> Vec<Area> {
+    const MARK: f64 = 5.0;
     let (width, height) = (text_width(text, size), size);
-    let (aside, above) = (width / 2.0 + mark, height / 2.0 + mark + GAP);
+    let (aside, above) = (width / 2.0 + MARK, height / 2.0 + MARK + GAP);
     let mut places = Vec::new();
+    if !on_line {
+        let aside = aside + GAP;
+        places.extend([aside, -aside].map(|right| Area::around((x + right, y), width, height)));
+    }
     for level in [above, above + height + 2.0] {
         for (right, down) in
             [(aside, -level), (aside, level), (0.0, -level), (0.0, level), (-aside, -level), (-aside, level)]

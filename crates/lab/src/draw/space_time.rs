@@ -7,12 +7,12 @@ use vez_algorithms::NodeId;
 
 use self::{
     marks::{Mark, Shape, marks},
-    messages::{Arrow, End, arrows, label_arrows},
+    messages::{Arrow, End, arrows, label_arrows, usual_delay},
 };
 use super::{
     brief,
     labels::{Area, Room, TOO_MUCH, at_mark},
-    legend::{Entry, legend},
+    legend::{Entry, Sample, legend},
     svg::{Anchor, GREY, INK, PALE, Point, Stroke, Svg, text_width},
 };
 use crate::scene::{How, Scene, Stay};
@@ -54,6 +54,10 @@ pub struct Options {
     pub labels: Vec<String>,
     /// How wide the drawing is; as wide as it needs to be if none is given.
     pub width: Option<f64>,
+    /// What was earlier than this is left out.
+    pub from: f64,
+    /// What was later than this is left out, if it is given.
+    pub until: Option<f64>,
 }
 
 /// Words at arrows and marks, at the axis, and at the lines of nodes.
@@ -68,6 +72,9 @@ const TOP: f64 = 34.0;
 const LEAD: f64 = 16.0;
 /// To the right of all lines, for a word that needs more room.
 const RIGHT: f64 = 18.0;
+const MAX_RIGHT: f64 = 130.0;
+/// How far an arrow goes to the right, so that it does not look as if it took no time.
+const SLOPE: f64 = 64.0;
 /// Half the height of a bar, for those inside and those who wait.
 const INSIDE: f64 = 6.5;
 const WAITING: f64 = 4.0;
@@ -75,15 +82,16 @@ const WAITING: f64 = 4.0;
 /// Draws what happened.
 #[must_use]
 pub fn space_time(scene: &Scene, options: &Options) -> String {
-    let frame = Frame::new(scene, options);
+    let mut marks = marks(scene);
+    let frame = Frame::new(scene, options, &marks);
+    marks.retain(|mark| frame.shows(mark.time));
     let mut svg = Svg::default();
-    let stays = scene.stays();
+    let stays = frame.clip(scene.stays());
     let arrows = arrows(scene, &frame, &stays);
-    let marks = marks(scene);
     frame.draw_axis(&mut svg, options.axis);
     draw_lines(&mut svg, &frame, &stays, options, scene.nodes);
     for arrow in &arrows {
-        svg.line(arrow.from, arrow.to, arrow.stroke);
+        arrow.draw_line(&mut svg);
     }
     for stay in &stays {
         draw_bar(&mut svg, &frame, stay);
@@ -96,19 +104,20 @@ pub fn space_time(scene: &Scene, options: &Options) -> String {
     }
     let mut room = room(&frame, &stays, &arrows, &marks, scene.nodes);
     label_marks(&mut svg, &frame, &marks, &mut room);
-    label_arrows(&mut svg, scene, &arrows, options.words, &mut room);
+    label_arrows(&mut svg, scene, &frame, &arrows, options.words, &mut room);
     let below = frame.bottom + 44.0;
-    let height = legend(&mut svg, (8.0, below), frame.width - 16.0, &entries(scene, &stays, &arrows, &marks));
+    let height = legend(&mut svg, (8.0, below), frame.width - 16.0, &entries(scene, &frame, &stays, &arrows, &marks));
     let title = if options.title.is_empty() { "A space–time diagram" } else { &options.title };
     svg.finish(title, frame.width, below + height + 6.0)
 }
 
 /// Where times and nodes are on the page.
 struct Frame {
-    /// Where time 0 is.
+    /// Where the beginning is.
     left: f64,
     /// How wide a unit of time is.
     scale: f64,
+    start: f64,
     end: f64,
     width: f64,
     /// Where the axis is.
@@ -116,21 +125,27 @@ struct Frame {
 }
 
 impl Frame {
-    fn new(scene: &Scene, options: &Options) -> Self {
+    fn new(scene: &Scene, options: &Options, marks: &[Mark]) -> Self {
         let names = NodeId::all(scene.nodes).map(|node| text_width(&name(options, node), LARGE));
         let left = 8.0 + names.fold(16.0, f64::max) + 10.0 + LEAD;
-        let margins = left + LEAD + RIGHT;
+        let start = if options.from < scene.end { options.from.max(0.0) } else { 0.0 };
+        let end = options.until.map_or(scene.end, |until| until.min(scene.end));
+        let end = if end > start { end } else { start + 1.0 };
+        let late = marks.iter().filter(|mark| mark.time > start + 0.9 * (end - start));
+        let right = late.map(|mark| text_width(&brief(&mark.text), SMALL)).fold(RIGHT, f64::max).min(MAX_RIGHT);
+        let margins = left + LEAD + right;
         let mut moments: Vec<f64> = scene.happenings.iter().map(|happening| happening.time).collect();
+        moments.retain(|time| (start..=end).contains(time));
         moments.dedup();
-        let wide = (44.0 * moments.len() as f64).clamp(420.0, 1000.0);
+        let delays = (end - start) / usual_delay(scene).unwrap_or(end - start);
+        let wide = (44.0 * moments.len() as f64).max(SLOPE * delays).clamp(420.0, 960.0);
         let width = options.width.unwrap_or(margins + wide).max(margins + 100.0);
-        let end = if scene.end > 0.0 { scene.end } else { 1.0 };
         let bottom = TOP + ROW * (scene.nodes.max(1) - 1) as f64 + 36.0;
-        Self { left, scale: (width - margins) / end, end, width, bottom }
+        Self { left, scale: (width - margins) / (end - start), start, end, width, bottom }
     }
 
     fn x(&self, time: f64) -> f64 {
-        self.left + self.scale * time
+        self.left + self.scale * (time - self.start)
     }
 
     fn y(node: NodeId) -> f64 {
@@ -139,6 +154,17 @@ impl Frame {
 
     fn point(&self, time: f64, node: NodeId) -> Point {
         (self.x(time), Self::y(node))
+    }
+
+    fn shows(&self, time: f64) -> bool {
+        (self.start..=self.end).contains(&time)
+    }
+
+    /// What of these is to be seen.
+    fn clip(&self, stays: Vec<Stay>) -> Vec<Stay> {
+        let seen = |stay: &Stay| stay.until >= self.start && stay.from <= self.end;
+        let clip = |stay: Stay| Stay { from: stay.from.max(self.start), until: stay.until.min(self.end), ..stay };
+        stays.into_iter().filter(seen).map(clip).collect()
     }
 
     /// Where lines begin and end.
@@ -150,11 +176,9 @@ impl Frame {
         let (from, to) = self.ends();
         let smallest = if axis == Axis::Step { 1.0 } else { 0.0 };
         let (step, digits) = tick(50.0 / self.scale, smallest);
-        for count in 0.. {
-            let time = step * f64::from(count);
-            if time > self.end * (1.0 + 1e-9) {
-                break;
-            }
+        let first = (self.start / step - 1e-9).ceil();
+        let times = (0..).map(|count| step * (first + f64::from(count)));
+        for time in times.take_while(|time| *time <= self.end * (1.0 + 1e-9)) {
             let x = self.x(time);
             svg.line((x, TOP - 16.0), (x, self.bottom), Stroke::solid(PALE, 1.0));
             svg.line((x, self.bottom), (x, self.bottom + 4.0), Stroke::solid(INK, 1.0));
@@ -197,9 +221,10 @@ fn draw_lines(svg: &mut Svg, frame: &Frame, stays: &[Stay], options: &Options, n
         svg.text((from - 8.0, y + 4.5), Anchor::End, LARGE, INK, &name(options, node));
         let mut alive = from;
         for stay in stays.iter().filter(|stay| stay.node == node && stay.how == How::Dead) {
-            svg.line((alive, y), (frame.x(stay.from), y), LIFE);
+            let dead = if stay.from > frame.start || frame.start == 0.0 { frame.x(stay.from) } else { from };
+            svg.line((alive, y), (dead, y), LIFE);
             alive = if stay.until >= frame.end { to } else { frame.x(stay.until) };
-            svg.line((frame.x(stay.from), y), (alive, y), DEATH);
+            svg.line((dead, y), (alive, y), DEATH);
         }
         if alive < to {
             svg.line((alive, y), (to, y), LIFE);
@@ -228,9 +253,9 @@ fn draw_bar(svg: &mut Svg, frame: &Frame, stay: &Stay) {
 /// What words must keep away from.
 fn room(frame: &Frame, stays: &[Stay], arrows: &[Arrow], marks: &[Mark], nodes: usize) -> Room {
     let around = |(x, y): Point, half: f64| Area { left: x - half, top: y - half, right: x + half, bottom: y + half };
-    let of_mark = |mark: &Mark| match (frame.point(mark.time, mark.node), mark.shape) {
-        ((x, y), Shape::Ask) => around((x, y - 12.0), 6.0),
-        (at, _) => around(at, 6.0),
+    let of_mark = |mark: &Mark| {
+        let (x, y) = frame.point(mark.time, mark.node);
+        around((x, y - mark.shape.lift()), 6.0)
     };
     let (from, to) = frame.ends();
     let line = |node| ((from, Frame::y(node)), (to, Frame::y(node)));
@@ -238,7 +263,7 @@ fn room(frame: &Frame, stays: &[Stay], arrows: &[Arrow], marks: &[Mark], nodes: 
         page: Area { left: from - 4.0, top: 2.0, right: frame.width - 2.0, bottom: frame.bottom - 3.0 },
         words: Vec::new(),
         shapes: stays.iter().filter_map(|stay| bar(frame, stay)).chain(marks.iter().map(of_mark)).collect(),
-        arrows: arrows.iter().map(|arrow| (arrow.from, arrow.to)).collect(),
+        arrows: arrows.iter().flat_map(Arrow::pieces).collect(),
         faint: NodeId::all(nodes).map(line).collect(),
     }
 }
@@ -246,7 +271,9 @@ fn room(frame: &Frame, stays: &[Stay], arrows: &[Arrow], marks: &[Mark], nodes: 
 fn label_marks(svg: &mut Svg, frame: &Frame, marks: &[Mark], room: &mut Room) {
     for mark in marks.iter().filter(|mark| !mark.text.is_empty()) {
         let text = brief(&mark.text);
-        let places = at_mark(frame.point(mark.time, mark.node), 5.0, &text, SMALL);
+        let (x, y) = frame.point(mark.time, mark.node);
+        let lift = mark.shape.lift();
+        let places = at_mark((x, y - lift), lift == 0.0, &text, SMALL);
         if let Some((place, cost)) = room.best(&places)
             && cost < 10.0 * TOO_MUCH
         {
@@ -257,45 +284,43 @@ fn label_marks(svg: &mut Svg, frame: &Frame, marks: &[Mark], room: &mut Room) {
 }
 
 /// The legend: bars and marks, then kinds of messages. Only what occurs.
-fn entries<'a>(scene: &Scene, stays: &[Stay], arrows: &[Arrow], marks: &[Mark]) -> [Vec<Entry<'a>>; 2] {
-    let mut shapes: Vec<Entry<'a>> = Vec::new();
-    let mut add = |occurs: bool, text: &str, shape: Box<dyn Fn(&mut Svg, Point)>| {
+fn entries(scene: &Scene, frame: &Frame, stays: &[Stay], arrows: &[Arrow], marks: &[Mark]) -> [Vec<Entry>; 2] {
+    let mut shapes = Vec::new();
+    let mut add = |occurs: bool, text: &str, width: f64, shape: Sample| {
         if occurs {
-            shapes.push(Entry { shape, text: text.to_owned() });
+            shapes.push(Entry { shape, width, text: text.to_owned() });
         }
     };
-    let bar = |half: f64, fill: &'static str| -> Box<dyn Fn(&mut Svg, Point)> {
+    let bar = |half: f64, fill: &'static str| -> Sample {
         let stroke = Stroke::solid(INK, 1.2);
         Box::new(move |svg, (x, y)| svg.rect((x - 14.0, y - half), (x + 14.0, y + half), fill, stroke))
     };
     let waits = |stay: &Stay| stay.how == How::Waiting && stay.until > stay.from;
-    add(stays.iter().any(waits), "waits", bar(WAITING, "white"));
-    add(stays.iter().any(|stay| stay.how == How::Inside), "inside", bar(INSIDE, INK));
-    let dead: Box<dyn Fn(&mut Svg, Point)> = Box::new(|svg, (x, y)| svg.line((x - 16.0, y), (x + 16.0, y), DEATH));
-    add(stays.iter().any(|stay| stay.how == How::Dead), "dead", dead);
+    add(stays.iter().any(waits), "waits", 28.0, bar(WAITING, "white"));
+    add(stays.iter().any(|stay| stay.how == How::Inside), "inside", 28.0, bar(INSIDE, INK));
+    let dead: Sample = Box::new(|svg, (x, y)| svg.line((x - 16.0, y), (x + 16.0, y), DEATH));
+    add(stays.iter().any(|stay| stay.how == How::Dead), "dead", 32.0, dead);
     for shape in Shape::ALL {
         let occurs = marks.iter().any(|mark| mark.shape == shape);
-        add(occurs, shape.meaning(), Box::new(move |svg, (x, y)| shape.draw(svg, (x, y + shape.drop()))));
+        add(occurs, shape.meaning(), 12.0, Box::new(move |svg, (x, y)| shape.draw(svg, (x, y + shape.lift()))));
     }
     for (end, text) in [(End::Lost, "never arrives"), (End::Open, "still on its way at the end")] {
-        let (from, to) = ((-14.0, 0.0), (10.0, 0.0));
-        let stroke = Stroke::solid(INK, 1.3);
         let sample = move |svg: &mut Svg, (x, y): Point| {
-            let arrow = Arrow { from: (x + from.0, y + from.1), to: (x + to.0, y + to.1), end, stroke };
-            svg.line(arrow.from, arrow.to, stroke);
-            arrow.draw_end(svg);
+            let stroke = Stroke::solid(INK, 1.3);
+            Arrow { from: (x - 12.0, y), to: (x + 10.0, y), bend: 0.0, end, stroke }.draw(svg);
         };
-        add(arrows.iter().any(|arrow| arrow.end == end), text, Box::new(sample));
+        add(arrows.iter().any(|arrow| arrow.end == end), text, 28.0, Box::new(sample));
     }
-    let kind = |(at, kind): (usize, &'static str)| -> Entry<'a> {
+    let kind = |(at, kind): (usize, &'static str)| {
         let sample = move |svg: &mut Svg, (x, y): Point| {
-            let stroke = messages::stroke(at);
-            svg.line((x - 17.0, y), (x + 11.0, y), stroke);
-            svg.head((x - 17.0, y), (x + 17.0, y), 8.0, stroke.color);
+            let (end, stroke) = (End::Arrives, messages::stroke(at));
+            Arrow { from: (x - 18.0, y), to: (x + 18.0, y), bend: 0.0, end, stroke }.draw(svg);
         };
-        Entry { shape: Box::new(sample), text: kind.to_owned() }
+        Entry { shape: Box::new(sample), width: 36.0, text: kind.to_owned() }
     };
-    [shapes, scene.kinds().into_iter().enumerate().map(kind).collect()]
+    let sent = |kind: &str| scene.messages.iter().any(|message| message.kind == kind && frame.shows(message.sent));
+    let kinds = scene.kinds().into_iter().enumerate().filter(|(_, kind)| sent(kind));
+    [shapes, kinds.map(kind).collect()]
 }
 
 #[cfg(test)]

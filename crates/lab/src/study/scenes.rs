@@ -219,7 +219,7 @@ impl SceneFile {
                         Words::Text => draw::Words::Text,
                     },
                     labels: self.labels.clone(),
-                    width: None,
+                    ..draw::Options::default()
                 },
             ),
             Drawing::Tree => {

@@ -92,20 +92,21 @@ impl Shape {
         }
     }
 
-    /// How much lower it must be drawn to be in the middle.
-    pub(super) const fn drop(self) -> f64 {
+    /// How far above the line it is drawn: what comes from outside stands there, what the node does on the line.
+    pub(super) const fn lift(self) -> f64 {
         match self {
-            Self::Ask => 12.0,
-            _ => 0.0,
+            Self::Ask | Self::Fire | Self::Notice => 13.0,
+            Self::Told | Self::Internal | Self::Crash | Self::Restart | Self::Object => 0.0,
         }
     }
 
-    /// Draws it on the line of a node.
+    /// Draws it at the line of a node.
     pub(super) fn draw(self, svg: &mut Svg, (x, y): Point) {
+        let y = y - self.lift();
         let thin = Stroke::solid(INK, 1.2);
         let rim = Stroke::solid("white", 1.0);
         match self {
-            Self::Ask => svg.polygon(&[(x, y - 7.5), (x - 4.5, y - 16.0), (x + 4.5, y - 16.0)], INK, rim),
+            Self::Ask => svg.polygon(&[(x, y + 5.0), (x - 4.5, y - 4.0), (x + 4.5, y - 4.0)], INK, rim),
             Self::Told => svg.polygon(&[(x, y - 5.5), (x + 5.5, y), (x, y + 5.5), (x - 5.5, y)], INK, rim),
             Self::Fire => {
                 svg.circle((x, y), 5.0, "white", thin);

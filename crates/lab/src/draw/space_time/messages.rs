@@ -29,6 +29,8 @@ pub(super) enum End {
 pub(super) struct Arrow {
     pub(super) from: Point,
     pub(super) to: Point,
+    /// How far it is bent aside in its middle.
+    pub(super) bend: f64,
     pub(super) end: End,
     pub(super) stroke: Stroke,
 }
@@ -53,31 +55,97 @@ pub(super) fn stroke(kind: usize) -> Stroke {
 
 const HEAD: f64 = 8.0;
 
+/// How far the second of two arrows that would lie on each other is bent aside.
+const BEND: f64 = 9.0;
+
 impl Arrow {
+    /// The point towards which it is bent.
+    fn towards(&self) -> Point {
+        let (dx, dy) = (self.to.0 - self.from.0, self.to.1 - self.from.1);
+        let length = dx.hypot(dy).max(1e-9);
+        let middle = (f64::midpoint(self.from.0, self.to.0), f64::midpoint(self.from.1, self.to.1));
+        (middle.0 + 2.0 * self.bend * dy.abs() / length, middle.1 - 2.0 * self.bend * dx / length * dy.signum())
+    }
+
+    /// About where it runs.
+    pub(super) fn pieces(&self) -> [(Point, Point); 2] {
+        let (x, y) = self.towards();
+        let (from, to) = (self.from, self.to);
+        let middle = (f64::midpoint(x, f64::midpoint(from.0, to.0)), f64::midpoint(y, f64::midpoint(from.1, to.1)));
+        [(from, middle), (middle, to)]
+    }
+
+    pub(super) fn draw(&self, svg: &mut Svg) {
+        self.draw_line(svg);
+        self.draw_end(svg);
+    }
+
+    /// Draws all but its end.
+    pub(super) fn draw_line(&self, svg: &mut Svg) {
+        if self.bend == 0.0 {
+            svg.line(self.from, self.to, self.stroke);
+        } else {
+            svg.curve(self.from, self.towards(), self.to, self.stroke);
+        }
+    }
+
     /// Draws what its end looks like.
     pub(super) fn draw_end(&self, svg: &mut Svg) {
         match self.end {
-            End::Arrives => svg.head(self.from, self.to, HEAD, self.stroke.color),
+            End::Arrives => svg.head(self.towards(), self.to, HEAD, self.stroke.color),
             End::Lost => svg.cross(self.to, 4.0, Stroke::solid(self.stroke.color, 1.8)),
             End::Open => {}
         }
     }
+
+    /// Whether another one would lie on it: both begin or both end at one point, and the shorter ends, or begins, on the
+    /// longer.
+    fn hides(&self, other: &Self) -> bool {
+        const NEAR: f64 = 4.0;
+        let distance = |one: Point, other: Point| (one.0 - other.0).hypot(one.1 - other.1);
+        let length = |arrow: &Self| distance(arrow.from, arrow.to);
+        let (short, long) = if length(self) < length(other) { (self, other) } else { (other, self) };
+        let free = if distance(short.from, long.from) < NEAR {
+            short.to
+        } else if distance(short.to, long.to) < 2.0 * NEAR {
+            short.from
+        } else {
+            return false;
+        };
+        let (dx, dy) = (long.to.0 - long.from.0, long.to.1 - long.from.1);
+        let off = (free.0 - long.from.0) * dy - (free.1 - long.from.1) * dx;
+        let is_between = distance(free, long.from) + distance(free, long.to) < length(long) + 2.0 * NEAR;
+        is_between && off.abs() / length(long).max(1e-9) < NEAR
+    }
 }
 
-/// Every message of a scene.
+/// How long messages take on average, if any arrives.
+pub(super) fn usual_delay(scene: &Scene) -> Option<f64> {
+    let took: Vec<f64> = scene.messages.iter().filter_map(|message| Some(message.received? - message.sent)).collect();
+    Some(took.iter().sum::<f64>() / took.len() as f64).filter(|usual| *usual > 0.0)
+}
+
+/// The messages that are sent while somebody looks.
+fn shown<'a>(scene: &'a Scene, frame: &'a Frame) -> impl Iterator<Item = &'a Message> + Clone {
+    scene.messages.iter().filter(|message| (frame.start..=frame.end).contains(&message.sent))
+}
+
+/// Every message that is to be seen.
 pub(super) fn arrows(scene: &Scene, frame: &Frame, stays: &[Stay]) -> Vec<Arrow> {
     let kinds: BTreeMap<&str, usize> = scene.kinds().into_iter().zip(0..).collect();
-    let took: Vec<f64> = scene.messages.iter().filter_map(|message| Some(message.received? - message.sent)).collect();
-    let usual = if took.is_empty() { frame.end / 10.0 } else { took.iter().sum::<f64>() / took.len() as f64 };
-    let arrow = |message: &Message| {
+    let usual = usual_delay(scene).unwrap_or((frame.end - frame.start) / 10.0);
+    let mut arrows: Vec<Arrow> = Vec::new();
+    for message in shown(scene, frame) {
         let from = frame.point(message.sent, message.from);
         let (end, share, time) = end(message, frame, stays, usual);
         let y = Frame::y(message.to);
         let tip = (frame.x(time), from.1 + share * (y - from.1));
         let to = if end == End::Arrives { before_bar(from, tip, message.to, frame, stays) } else { tip };
-        Arrow { from, to, end, stroke: stroke(kinds[message.kind]) }
-    };
-    scene.messages.iter().map(arrow).collect()
+        let mut arrow = Arrow { from, to, bend: 0.0, end, stroke: stroke(kinds[message.kind]) };
+        arrow.bend = BEND * arrows.iter().filter(|other| other.hides(&arrow)).count() as f64;
+        arrows.push(arrow);
+    }
+    arrows
 }
 
 /// How a message ends: which share of the way it made, and until when. Of one that never arrives nobody knows how long it
@@ -89,7 +157,8 @@ fn end(message: &Message, frame: &Frame, stays: &[Stay], usual: f64) -> (End, f6
     };
     let due = message.sent + usual;
     let last = frame.end + super::LEAD / frame.scale;
-    match (message.received, message.lost) {
+    let seen = |time: &f64| *time <= frame.end;
+    match (message.received.filter(seen), message.lost.filter(seen)) {
         (Some(time), _) => (End::Arrives, 1.0, time),
         (None, Some(time)) if is_dead(message.to, time) => (End::Lost, 1.0, time.max(message.sent + 0.1 * usual)),
         (None, Some(time)) => (End::Lost, PART, time.max(message.sent + PART * usual).min(last)),
@@ -112,15 +181,23 @@ fn before_bar(from: Point, tip: Point, node: NodeId, frame: &Frame, stays: &[Sta
 }
 
 /// Writes at each arrow what it says; once for all that say the same and leave one node, or reach one, at one moment.
-pub(super) fn label_arrows(svg: &mut Svg, scene: &Scene, arrows: &[Arrow], words: Words, room: &mut Room) {
+pub(super) fn label_arrows(
+    svg: &mut Svg,
+    scene: &Scene,
+    frame: &Frame,
+    arrows: &[Arrow],
+    words: Words,
+    room: &mut Room,
+) {
     let text = |message: &Message| match words {
         Words::Nothing => String::new(),
         Words::Kind => message.kind.to_owned(),
         Words::Brief => brief(&message.text),
         Words::Text => message.text.clone(),
     };
-    let texts: Vec<String> = scene.messages.iter().map(text).collect();
-    for group in groups(scene, &texts) {
+    let messages: Vec<&Message> = shown(scene, frame).collect();
+    let texts: Vec<String> = messages.iter().map(|message| text(message)).collect();
+    for group in groups(&messages, &texts) {
         let text = &texts[group[0]];
         let places: Vec<Area> =
             group.iter().flat_map(|at| beside(arrows[*at].from, arrows[*at].to, text, SMALL)).collect();
@@ -135,10 +212,10 @@ pub(super) fn label_arrows(svg: &mut Svg, scene: &Scene, arrows: &[Arrow], words
 }
 
 /// The messages that share a text: sent by one node at one moment, or, if it is the only one of those, received so.
-fn groups(scene: &Scene, texts: &[String]) -> Vec<Vec<usize>> {
+fn groups(messages: &[&Message], texts: &[String]) -> Vec<Vec<usize>> {
     let mut sent: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     let mut received: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-    for (at, (message, text)) in scene.messages.iter().zip(texts).enumerate() {
+    for (at, (message, text)) in messages.iter().zip(texts).enumerate() {
         sent.entry((message.from, message.sent.to_bits(), text)).or_default().push(at);
         if let Some(time) = message.received {
             received.entry((message.to, time.to_bits(), text)).or_default().push(at);
@@ -146,7 +223,7 @@ fn groups(scene: &Scene, texts: &[String]) -> Vec<Vec<usize>> {
     }
     let mut done = BTreeSet::new();
     let mut groups = Vec::new();
-    for (at, (message, text)) in scene.messages.iter().zip(texts).enumerate() {
+    for (at, (message, text)) in messages.iter().zip(texts).enumerate() {
         if done.contains(&at) {
             continue;
         }

@@ -41,7 +41,9 @@ fn next_example(text: &str) -> Option<(&str, &str, &str, &str)> {
 fn run(command: &str) -> String {
     let words: Vec<&str> = command.split_whitespace().collect();
     assert_eq!(words[0], "vez", "only vez is run");
-    let output = Command::cargo_bin("vez").expect("the binary").args(&words[1..]).output().expect("it runs");
+    let here = tempfile::tempdir().expect("a directory for what is written");
+    let mut vez = Command::cargo_bin("vez").expect("the binary");
+    let output = vez.current_dir(here.path()).args(&words[1..]).output().expect("it runs");
     String::from_utf8(output.stdout).expect("text")
 }
 

@@ -8,7 +8,7 @@ use vez_lab::{
     stats::Interval,
     study::{
         Findings, Study,
-        claim::Judged,
+        claim::{Judged, Verdict},
         expression::expression,
         point::{Filter, points},
         sweep::Options,
@@ -32,7 +32,7 @@ fn run(name: &str) -> Findings {
 fn quick_experiments_come_out_as_pinned() {
     let names = experiments::names();
     assert_eq!(names.len(), 14, "one for each row of the list in the README");
-    let mut verdicts = String::new();
+    let (mut verdicts, mut rows) = (String::new(), Vec::new());
     for name in names {
         let findings = run(name);
         for table in &findings.tables {
@@ -44,6 +44,7 @@ fn quick_experiments_come_out_as_pinned() {
                 compare(&file, &table.csv());
             }
         }
+        rows.push(row(&findings));
         let _ = writeln!(verdicts, "{name}");
         for claim in &findings.claims {
             let told = |judged: &Judged| format!("{:13} {}", judged.verdict.to_string(), judged.text);
@@ -54,6 +55,30 @@ fn quick_experiments_come_out_as_pinned() {
         }
     }
     compare("verdicts", &verdicts);
+    compare_with_readme(&format!("{HEADING}{}", rows.concat()));
+}
+
+const HEADING: &str = "| experiment | of | holds | holds only if | does not hold |\n|---|---|---:|---:|---:|\n";
+
+fn row(findings: &Findings) -> String {
+    let count = |verdict| findings.claims.iter().filter(|claim| claim.verdict == verdict).count();
+    let [holds, only_if, does_not] = [Verdict::Holds, Verdict::OnlyIf, Verdict::DoesNot].map(count);
+    let name = &findings.name;
+    format!("| [`{name}`](experiments/{name}.toml) | {} | {holds} | {only_if} | {does_not} |\n", findings.study.of)
+}
+
+/// What stands in the README between two marks.
+fn compare_with_readme(found: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = fs::read_to_string(&path).expect("there is a README");
+    let (begin, end) = ("<!-- experiments -->\n", "<!-- /experiments -->");
+    let start = readme.find(begin).expect("the mark") + begin.len();
+    let stop = readme.find(end).expect("the end mark");
+    if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
+        fs::write(&path, format!("{}{found}{}", &readme[..start], &readme[stop..])).expect("it can be written");
+    } else {
+        assert!(readme[start..stop] == *found, "the table has changed; found:\n{found}");
+    }
 }
 
 /// The means of all runs of each point, with their intervals.

@@ -1,6 +1,6 @@
 //! A simulation as one asks for it, on the command line or in the file of a study: what is left out is as usual.
 
-use std::{fmt, ops::Range, str::FromStr, time::Duration};
+use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Deserializer};
 use vez_algorithms::{
@@ -324,11 +324,4 @@ fn word_if_any<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     word(deserializer).map(Some)
-}
-
-/// The runs of a configuration, one by one.
-#[must_use]
-pub fn run_of(config: &Config, run: u64) -> Config {
-    let runs: Range<u64> = run..run + 1;
-    Config { runs, ..config.clone() }
 }

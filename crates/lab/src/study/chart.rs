@@ -7,7 +7,7 @@ use vez_algorithms::catalog;
 use super::{
     Figure, StudyError,
     expression::{Expression, expression},
-    point::{Filter, OneOrMore, points},
+    point::{Filter, OneOrMore, brief, points},
     table::{Table, Value},
 };
 use crate::plot::{Axis, Plot, Point, Series};
@@ -79,7 +79,11 @@ impl Chart {
         for point in points(table, &filter, None) {
             let x = point.at(&self.x).and_then(Value::number);
             let interval = point.sample(y).and_then(|sample| sample.interval());
-            let name = point.at(&self.series).map_or(String::new(), Value::to_string);
+            let name = match point.at(&self.series) {
+                Some(Value::Number(number)) => format!("{} = {}", self.series, brief(*number)),
+                Some(other) => other.to_string(),
+                None => String::new(),
+            };
             if let (Some(x), Some(interval)) = (x, interval) {
                 lines.entry(name).or_default().push(Point { x, y: interval.mean, ci95: interval.ci95 });
             }

@@ -200,6 +200,14 @@ impl SceneFile {
         }
         let entered = scene.happenings.iter().filter(|happening| happening.what == What::Enter);
         entered.for_each(|happening| count(happening.time, "entries"));
+        // What came first, for claims about what stays as it was.
+        let first: Vec<(String, Value)> = rows.first().map_or(Vec::new(), |row| {
+            let counts = row.0.iter().filter(|(column, _)| *column != "time" && !self.row().0.contains_key(*column));
+            counts.map(|(column, value)| (format!("first.{column}"), value.clone())).collect()
+        });
+        for row in &mut rows {
+            row.0.extend(first.iter().cloned());
+        }
         rows
     }
 

@@ -25,6 +25,7 @@ fn config(nodes: usize, script: &str, hold: f64, faults: &str) -> Config {
         order: Order::Fifo,
         faults: faults.parse().expect("a fault script"),
         keep_going: false,
+        until: None,
         entries: 1,
         warmup: 0,
         runs: 0..1,

@@ -100,7 +100,7 @@ pub struct Judged {
     pub detail: String,
     /// What comes out of it otherwise read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub readings: Vec<Judged>,
+    pub readings: Vec<Self>,
     /// The rule by which that was found.
     pub rule: String,
 }
@@ -263,7 +263,7 @@ impl Claim {
     fn ranges(&self, found: &[Found<'_>]) -> String {
         let varies = varying(found);
         let numeric = |key: &&&str| found.iter().all(|found| matches!(found.point.at(key), Some(Value::Number(_))));
-        let over = self.over.as_deref().or_else(|| varies.iter().filter(numeric).next_back().copied());
+        let over = self.over.as_deref().or_else(|| varies.iter().rfind(numeric).copied());
         let mut groups: indexmap::IndexMap<String, Vec<&Found<'_>>> = indexmap::IndexMap::new();
         for found in found {
             let rest = varies.iter().copied().filter(|key| Some(*key) != over);

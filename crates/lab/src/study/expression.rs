@@ -15,7 +15,7 @@ pub enum Expression {
     /// A column, of one series if one is named.
     Column(String, Option<String>),
     /// A function of others; arithmetic is one, too.
-    Call(Function, Vec<Expression>),
+    Call(Function, Vec<Self>),
 }
 
 /// What can be computed.

@@ -210,8 +210,59 @@ fn slips_in_sweeps_are_named() {
     refused(
         path,
         "lab sweep locks.toml --shard 1/3",
-        "is of another study; take another --out, or --fresh to begin anew",
+        "has 4 rows that this study does not ask for; take another --out",
+    );
+    refused(
+        path,
+        "lab sweep locks.toml --shard 1/3 --seed 2",
+        "is of another study, seed or version; take another --out",
     );
     fs::write(path.join("locks.toml"), "title = 3").expect("it can be written");
     refused(path, "lab sweep locks.toml", "locks.toml: TOML parse error at line 1, column 9");
+}
+
+/// Shares of a study that was finished before take from its table what they can, and are whole without it.
+#[test]
+fn a_finished_sweep_is_extended_in_shares() {
+    let directory = here();
+    let path = directory.path();
+    good(path, "lab sweep locks.toml --out old");
+    fs::write(path.join("locks.toml"), STUDY.replace("[0.1, 1.0]", "[0.1, 0.5, 1.0]")).expect("it can be written");
+    good(path, "lab sweep locks.toml --out new");
+    for shard in ["1/2", "2/2"] {
+        good(path, &format!("lab sweep locks.toml --out old --shard {shard}"));
+    }
+    good(path, "lab merge old --out merged");
+    assert!(report(&path.join("new")) == report(&path.join("merged")), "they differ");
+}
+
+#[test]
+fn words_may_change_under_way() {
+    let directory = here();
+    let path = directory.path();
+    good(path, "lab sweep locks.toml --shard 1/2");
+    fs::write(path.join("locks.toml"), STUDY.replace("two locks", "other words")).expect("it can be written");
+    let again = vez(path, "lab sweep locks.toml --shard 1/2");
+    assert!(String::from_utf8_lossy(&again.stderr).contains("6 of 6 runs are there already"));
+    good(path, "lab sweep locks.toml --shard 2/2");
+    assert!(good(path, "lab merge locks").contains("locks: other words"));
+}
+
+/// A baseline without faults beside one with: the empty text is nothing, also when it is read again.
+#[test]
+fn a_run_that_goes_wrong_is_told_and_the_rest_is_kept() {
+    let directory = here();
+    let path = directory.path();
+    let faults = STUDY.replace("nodes = 5", "nodes = 5\nfaults = [\"\", \"1 crash n0\"]");
+    let text = faults.replace("x = \"rate\"", "x = \"rate\"\nwhere = { faults = \"\" }");
+    fs::write(path.join("locks.toml"), &text).expect("it can be written");
+    for told in ["went wrong: ", "24 of 24 runs are there already"] {
+        let output = vez(path, "lab sweep locks.toml");
+        assert_eq!(output.status.code(), Some(1));
+        let all = [output.stdout, output.stderr].concat();
+        assert!(String::from_utf8_lossy(&all).contains(told));
+    }
+    let page = fs::read_to_string(path.join("locks/index.html")).expect("a page");
+    assert!(page.contains("Runs that went wrong") && page.contains("faults 1 crash n0"));
+    assert_eq!(vez(path, "lab sweep locks.toml --out s --shard 1/2").status.code(), Some(1));
 }

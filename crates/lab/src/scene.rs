@@ -169,7 +169,7 @@ impl Scene {
     /// | `entries` | how many entries there were |
     /// | `messages` | how many messages were sent |
     /// | `sent.KIND` | how many of that kind |
-    /// | `received.nX` | how many arrived at that node; 0 if none did |
+    /// | `sent_by.nX`, `received.nX` | how many that node sent, and how many arrived at it; 0 if none |
     /// | `asked.nX`, `entered.nX`, `left.nX` | when its client did so for the first time, if it did |
     /// | `end` | when the last thing happened |
     #[must_use]
@@ -181,9 +181,11 @@ impl Scene {
         ]);
         for message in &self.messages {
             *facts.entry(format!("sent.{}", message.kind)).or_default() += 1.0;
+            *facts.entry(format!("sent_by.{}", message.from)).or_default() += 1.0;
         }
         for node in NodeId::all(self.nodes) {
             facts.insert(format!("received.{node}"), 0.0);
+            facts.entry(format!("sent_by.{node}")).or_default();
         }
         for Happening { time, node, what, .. } in &self.happenings {
             let verb = match what {
@@ -199,6 +201,16 @@ impl Scene {
             facts.entry(format!("{verb}.{node}")).or_insert(*time);
         }
         facts
+    }
+
+    /// What each node was told last, other than that it is inside.
+    #[must_use]
+    pub fn last_told(&self) -> BTreeMap<NodeId, String> {
+        let told = self.happenings.iter().filter_map(|happening| match &happening.what {
+            What::Told(words) => Some((happening.node, words.clone())),
+            _ => None,
+        });
+        told.collect()
     }
 
     /// When each node waited, was inside, or was dead: node by node, in order of time.

@@ -10,6 +10,8 @@ pub mod expression;
 mod lines;
 mod page;
 pub mod point;
+mod question;
+pub mod reader;
 mod risks;
 mod scenes;
 pub mod sweep;
@@ -20,12 +22,12 @@ use serde::Deserialize;
 pub use self::{
     chart::Chart,
     page::{Heading, page},
-    sweep::{Unit, Work},
+    sweep::Work,
 };
 use self::{
     claim::{Claim, Judged},
     sweep::Options,
-    table::Table,
+    table::{Row, Table},
 };
 
 /// A study, as it stands in its file.
@@ -90,9 +92,12 @@ pub enum StudyError {
         /// What is wrong.
         what: String,
     },
-    /// A risk that cannot be computed.
-    #[error("risk: {0}")]
-    Risk(#[from] crate::risk::RiskError),
+    /// A risk that cannot be computed, or a hypercube that cannot be drawn.
+    #[error("{0}")]
+    Formula(String),
+    /// A seed that cannot be written down.
+    #[error("the seed {0} is too large; take one up to {MAX_SEED}")]
+    Seed(u64),
     /// A claim that cannot be judged.
     #[error("the claim \"{claim}\": {what}")]
     Claim {
@@ -128,6 +133,21 @@ pub struct Findings {
     pub claims: Vec<Judged>,
 }
 
+impl Findings {
+    /// The simulations that went wrong: which, and how.
+    pub fn failures(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        let key = |table: &Table, row: &Row| {
+            let columns = table.keys.iter().map(String::as_str).chain([table::RUN]);
+            let told = columns.filter(|column| *row.get(column) != table::Value::Missing);
+            told.map(|column| format!("{column} {}", row.get(column))).collect::<Vec<_>>().join(", ")
+        };
+        self.tables.iter().flat_map(move |table| {
+            let failed = table.rows.iter().filter(|row| row.0.contains_key(table::FAILURE));
+            failed.map(move |row| (key(table, row), row.get(table::FAILURE).to_string()))
+        })
+    }
+}
+
 /// A picture.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
@@ -150,21 +170,64 @@ impl Study {
         Ok(toml::from_str(text)?)
     }
 
+    /// What there is to simulate. Everything else is done here, and looked through for mistakes: afterwards may be hours later.
+    ///
+    /// # Errors
+    /// If there is a mistake in the study.
+    pub fn prepare(&self, name: &str, options: Options) -> Result<Prepared, StudyError> {
+        let seed = options.seed.or(self.seed).unwrap_or(1);
+        if seed > MAX_SEED {
+            return Err(StudyError::Seed(seed));
+        }
+        let (mut work, mut otherwise) = (Work::new(), Work::new());
+        for (number, sweep) in (1..).zip(&self.sweeps) {
+            let wrong = |what: String| StudyError::Sweep { number, what };
+            work.add(sweep, options.quick, seed).map_err(wrong)?;
+            otherwise.add(sweep, !options.quick, seed).map_err(wrong)?;
+        }
+        let scenes::Staged { mut tables, mut figures, texts } = scenes::play(name, &self.scenes, seed)?;
+        let (clusters, cubes) = clusters::all(name, &self.clusters)?;
+        figures.splice(0..0, cubes);
+        tables.extend([clusters, risks::all(&self.risks)?]);
+        tables.retain(|table| !table.rows.is_empty());
+        let prepared = Prepared { work, tables, figures, texts };
+        if !prepared.work.is_empty() {
+            self.clone().find(name, prepared.clone(), prepared.work.foreseen())?;
+        }
+        Ok(prepared)
+    }
+
     /// Draws and judges what was measured.
     ///
     /// # Errors
     /// If a plot or a claim does not fit the tables.
-    pub fn find(self, name: &str, swept: Table, options: Options) -> Result<Findings, StudyError> {
-        let seed = options.seed.or(self.seed).unwrap_or(1);
-        let scenes::Staged { tables: staged, mut figures, texts } = scenes::play(name, &self.scenes, seed)?;
-        let (clusters, cubes) = clusters::all(name, &self.clusters);
-        figures.splice(0..0, cubes);
-        let tables = [swept].into_iter().chain(staged).chain([clusters, risks::all(&self.risks)?]);
-        let tables: Vec<Table> = tables.filter(|table| !table.rows.is_empty()).collect();
+    pub fn find(self, name: &str, prepared: Prepared, swept: Table) -> Result<Findings, StudyError> {
+        let Prepared { tables, mut figures, texts, .. } = prepared;
+        let tables: Vec<Table> = [swept].into_iter().filter(|table| !table.rows.is_empty()).chain(tables).collect();
         for chart in &self.charts {
             figures.extend(chart.draw(name, figures.len(), &tables)?);
         }
         let claims = self.claims.iter().map(|claim| claim.judge(&tables)).collect::<Result<_, _>>()?;
         Ok(Findings { name: name.to_owned(), study: self, tables, figures, texts, claims })
     }
+}
+
+/// A larger seed is not written down exactly, as a number of a table.
+pub const MAX_SEED: u64 = 1 << 53;
+
+/// A study that can be run, and all of it that is not random, which is done.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// What there is to simulate.
+    pub work: Work,
+    /// Tables of what is not random.
+    pub tables: Vec<Table>,
+    /// Drawings.
+    pub figures: Vec<Figure>,
+    texts: Vec<(String, String)>,
+}
+
+/// The table of that name, or the first.
+fn find<'t>(tables: &'t [Table], name: Option<&str>) -> Option<&'t Table> {
+    tables.iter().find(|table| name.is_none_or(|name| name == table.name))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use vez_lab::study::{
-    Study,
+    Study, Work,
     claim::{Claim, Judged, Verdict},
     sweep::Options,
     table::{RUN, Row, Table, Value},
@@ -25,6 +25,16 @@ fn table(cells: &[(&str, f64, &[f64])]) -> Table {
     Table { name: String::new(), keys: vec!["algorithm".into(), "rate".into()], rows }
 }
 
+/// The same without chance: no runs.
+fn exact(cells: &[(&str, f64, f64)]) -> Table {
+    let mut table =
+        table(&cells.iter().map(|(name, rate, value)| (*name, *rate, std::slice::from_ref(value))).collect::<Vec<_>>());
+    table.rows.iter_mut().for_each(|row| {
+        row.0.shift_remove(RUN);
+    });
+    table
+}
+
 fn judge(claim: &str, table: &Table) -> Judged {
     let claim: Claim = toml::from_str(&format!("text = \"a claim\"\n{claim}")).expect("a claim");
     claim.judge(std::slice::from_ref(table)).expect("it can be judged")
@@ -43,16 +53,37 @@ fn a_difference_counts_if_all_runs_show_it() {
     assert_eq!(verdict("wait[b] <= wait[a]", &paired), Verdict::DoesNot);
     assert_eq!(verdict("wait[a] = wait[b]", &paired), Verdict::DoesNot);
     assert_eq!(verdict("wait[a] ~ wait[b]", &paired), Verdict::Holds, "within 5 %");
+    assert_eq!(verdict("wait[a] <= wait[b] and wait[a] < wait[b]", &paired), Verdict::Holds);
+    assert_eq!(verdict("wait[a] <= wait[b] and wait[a] > wait[b]", &paired), Verdict::DoesNot);
 }
 
 #[test]
-fn what_chance_may_have_made_is_not_clear() {
+fn what_chance_may_have_made_cannot_be_told() {
     let unclear = table(&[("a", 1.0, &[1.0, 2.0, 3.0]), ("b", 1.0, &[1.2, 1.9, 3.2])]);
-    assert_eq!(verdict("wait[a] < wait[b]", &unclear), Verdict::DoesNot);
-    assert_eq!(verdict("wait[a] > wait[b]", &unclear), Verdict::DoesNot);
-    assert_eq!(verdict("wait[a] <= wait[b]", &unclear), Verdict::Holds);
-    assert_eq!(verdict("wait[a] >= wait[b]", &unclear), Verdict::Holds);
-    assert_eq!(verdict("wait[a] = wait[b]", &unclear), Verdict::Holds);
+    for relation in ["<", ">", "<=", ">=", "=", "~"] {
+        assert_eq!(verdict(&format!("wait[a] {relation} wait[b]"), &unclear), Verdict::Untold, "{relation}");
+    }
+    let single = table(&[("a", 1.0, &[1.0]), ("b", 1.0, &[2.0])]);
+    assert_eq!(verdict("wait[a] < wait[b]", &single), Verdict::Untold, "one run tells nothing");
+    let in_part = table(&[
+        ("a", 1.0, &[1.0, 2.0, 3.0]),
+        ("b", 1.0, &[1.2, 1.9, 3.2]),
+        ("a", 2.0, &[1.0, 2.0]),
+        ("b", 2.0, &[2.0, 3.0]),
+    ]);
+    let judged = judge("rule = \"wait[a] < wait[b]\"", &in_part);
+    assert_eq!(judged.verdict, Verdict::OnlyIf);
+    assert!(judged.detail.contains("At 1 of them the runs do not tell"), "{}", judged.detail);
+}
+
+#[test]
+fn at_most_allows_for_a_little_more() {
+    let more = |by: f64| table(&[("a", 1.0, &[by, by]), ("b", 1.0, &[1.0, 1.0])]);
+    assert_eq!(verdict("wait[a] <= wait[b]", &more(1.005)), Verdict::Holds, "within 1 %");
+    assert_eq!(verdict("wait[a] <= wait[b]", &more(1.02)), Verdict::DoesNot);
+    assert_eq!(judge("rule = \"wait[a] <= wait[b]\"\nwithin = 0.05", &more(1.02)).verdict, Verdict::Holds);
+    assert_eq!(verdict("wait[a] >= wait[b]", &more(0.995)), Verdict::Holds);
+    assert_eq!(verdict("wait[a] < wait[b]", &more(1.0)), Verdict::DoesNot, "the same is not less");
 }
 
 #[test]
@@ -61,17 +92,26 @@ fn the_more_points_the_surer_a_difference_must_be() {
     let (a, b): (&[f64], &[f64]) = (&[1.0, 1.0, 1.0, 1.0], &[1.1, 1.05, 1.15, 1.15]);
     let alone = table(&[("a", 0.0, a), ("b", 0.0, b)]);
     assert_eq!(verdict("wait[a] < wait[b]", &alone), Verdict::Holds);
-    let same: &[f64] = &[1.0, 1.0, 1.0, 1.0];
-    let mut cells = vec![("a", 0.0, a), ("b", 0.0, b)];
-    for point in 1..20 {
-        cells.extend([("a", f64::from(point), same), ("b", f64::from(point), same)]);
+    let mut cells = Vec::new();
+    for point in 0..20 {
+        cells.extend([("a", f64::from(point), a), ("b", f64::from(point), b)]);
     }
-    assert_eq!(verdict("wait[b] <= wait[a]", &table(&cells)), Verdict::Holds, "one of twenty is to be expected");
+    assert_eq!(verdict("wait[a] < wait[b]", &table(&cells)), Verdict::Untold, "one of twenty is to be expected");
+}
+
+#[test]
+fn a_run_that_went_wrong_is_left_out_for_all() {
+    let mut odd = table(&[("a", 1.0, &[1.0, 2.0, 9.0]), ("b", 1.0, &[1.5, 2.5, 3.0])]);
+    odd.rows[2].0.shift_remove("wait");
+    odd.rows[2].set("failure", "stuck");
+    let judged = judge("rule = \"wait[a] < wait[b]\"", &odd);
+    assert_eq!(judged.verdict, Verdict::Holds, "{}", judged.detail);
+    assert!(judged.detail.ends_with("2 runs that went wrong are left out."), "{}", judged.detail);
 }
 
 #[test]
 fn without_chance_equal_is_equal() {
-    let exact = table(&[("a", 1.0, &[3.0]), ("b", 1.0, &[3.0000001])]);
+    let exact = exact(&[("a", 1.0, 3.0), ("b", 1.0, 3.000_000_1)]);
     assert_eq!(verdict("wait[a] = 3", &exact), Verdict::Holds);
     assert_eq!(verdict("wait[b] = 3", &exact), Verdict::DoesNot);
     assert_eq!(verdict("wait[a] = 1 + 2 * rate", &exact), Verdict::Holds);
@@ -80,15 +120,15 @@ fn without_chance_equal_is_equal() {
 
 #[test]
 fn where_it_holds_is_told_as_a_range() {
-    let crossing = table(&[
-        ("a", 0.1, &[1.0]),
-        ("b", 0.1, &[2.0]),
-        ("a", 0.2, &[1.5]),
-        ("b", 0.2, &[2.0]),
-        ("a", 0.4, &[2.5]),
-        ("b", 0.4, &[2.0]),
-        ("a", 0.8, &[1.0]),
-        ("b", 0.8, &[2.0]),
+    let crossing = exact(&[
+        ("a", 0.1, 1.0),
+        ("b", 0.1, 2.0),
+        ("a", 0.2, 1.5),
+        ("b", 0.2, 2.0),
+        ("a", 0.4, 2.5),
+        ("b", 0.4, 2.0),
+        ("a", 0.8, 1.0),
+        ("b", 0.8, 2.0),
     ]);
     let judged = judge("rule = \"wait[a] < wait[b]\"", &crossing);
     assert_eq!(judged.verdict, Verdict::OnlyIf);
@@ -105,7 +145,7 @@ fn where_it_holds_is_told_as_a_range() {
 
 #[test]
 fn a_claim_can_be_read_in_other_ways() {
-    let both = table(&[("a", 0.1, &[1.0]), ("b", 0.1, &[2.0]), ("a", 0.9, &[3.0]), ("b", 0.9, &[2.0])]);
+    let both = exact(&[("a", 0.1, 1.0), ("b", 0.1, 2.0), ("a", 0.9, 3.0), ("b", 0.9, 2.0)]);
     let claim = "rule = \"wait[a] < wait[b]\"\nwhere = { rate = 0.1 }\n\
                  readings = [{ text = \"late\", where = { rate = 0.9 } }, { text = \"turned\", rule = \"wait[b] < wait[a]\" }]";
     let judged = judge(claim, &both);
@@ -114,11 +154,15 @@ fn a_claim_can_be_read_in_other_ways() {
 }
 
 #[test]
-fn what_is_missing_does_not_hold() {
-    let gap = table(&[("a", 0.1, &[1.0]), ("b", 0.1, &[2.0]), ("a", 0.9, &[1.0])]);
+fn what_is_missing_cannot_be_told() {
+    let gap = exact(&[("a", 0.1, 1.0), ("b", 0.1, 2.0), ("a", 0.9, 1.0)]);
     let judged = judge("rule = \"wait[a] < wait[b]\"", &gap);
     assert_eq!(judged.verdict, Verdict::OnlyIf);
-    assert!(judged.detail.ends_with("At 1 of 2 points there is nothing to compare."), "{}", judged.detail);
+    assert!(judged.detail.contains("It holds for rate 0.1."), "{}", judged.detail);
+    assert_eq!(verdict("wait[a] / 0 < 3", &gap), Verdict::Untold);
+    let claim: Claim = toml::from_str("text = \"a\"\nrule = \"wait[c] < 3\"").expect("a claim");
+    let error = claim.judge(std::slice::from_ref(&gap)).expect_err("a slip").to_string();
+    assert!(error.contains("no row has the algorithm \"c\""), "{error}");
 }
 
 #[test]
@@ -143,43 +187,53 @@ runs = 3
 quick = { runs = 2 }
 "#;
 
-fn study(text: &str) -> Study {
-    Study::parse(text).expect("a study")
+fn prepared(text: &str, options: Options) -> Work {
+    Study::parse(text).expect("a study").prepare("a", options).expect("it can be run").work
+}
+
+fn whole(work: &Work) -> Table {
+    work.run(&BTreeMap::new(), &|_| Ok(()), &|_| {}).expect("nothing is kept")
 }
 
 #[test]
 fn shares_are_the_whole() {
-    let work = study(SWEEP).work(Options::default()).expect("it can be run");
-    let whole = work.run(&BTreeMap::new(), &|_| {}, &|_| {});
-    assert_eq!(whole.rows.len(), 2 * 2 * 3);
+    let work = prepared(SWEEP, Options::default());
+    let whole_table = whole(&work);
+    assert_eq!(whole_table.rows.len(), 2 * 2 * 3);
     for n in [1, 2, 5, 12, 20] {
         let mut done = BTreeMap::new();
         for i in 1..=n {
-            let share = work.shard((i, n)).run(&BTreeMap::new(), &|_| {}, &|_| {});
+            let share = whole(&work.shard((i, n)));
             for row in share.rows {
                 assert_eq!(done.insert(work.name(&row), row), None, "no run is in two shares");
             }
         }
         assert_eq!(work.entries(&done), 0, "nothing is left to do");
-        assert_eq!(work.run(&done, &|_| panic!("nothing is run again"), &|_| {}).csv(), whole.csv());
+        assert_eq!(
+            work.run(&done, &|_| panic!("nothing is run again"), &|_| {}).expect("nothing is kept").csv(),
+            whole_table.csv()
+        );
     }
 }
 
 #[test]
 fn a_row_that_was_read_from_a_file_is_known_again() {
-    let work = study(SWEEP).work(Options::default()).expect("it can be run");
-    let whole = work.run(&BTreeMap::new(), &|_| {}, &|_| {});
-    let read = Table::rows_of(&whole.csv()).expect("a table");
+    let work = prepared(SWEEP, Options::default());
+    let whole_table = whole(&work);
+    let read = Table::rows_of(&whole_table.csv()).expect("a table");
     let done: BTreeMap<String, Row> = read.into_iter().map(|row| (work.name(&row), row)).collect();
-    assert_eq!(work.run(&done, &|_| panic!("nothing is run again"), &|_| {}).csv(), whole.csv());
+    assert_eq!(
+        work.run(&done, &|_| panic!("nothing is run again"), &|_| {}).expect("nothing is kept").csv(),
+        whole_table.csv()
+    );
     let more = SWEEP.replace("runs = 3", "runs = 4").replace("[3, 5]", "[3, 5, 7]");
-    let more = study(&more).work(Options::default()).expect("it can be run");
+    let more = prepared(&more, Options::default());
     assert_eq!(more.entries(&done), 200 * (2 * 3 * 4 - 12), "what is new is run");
 }
 
 #[test]
 fn rows_say_what_was_run_and_the_same_seed_gives_the_same() {
-    let work = |options| study(SWEEP).work(options).expect("it can be run").run(&BTreeMap::new(), &|_| {}, &|_| {});
+    let work = |options| whole(&prepared(SWEEP, options));
     let (one, again) = (work(Options::default()), work(Options::default()));
     assert_eq!(one.csv(), again.csv());
     assert_ne!(one.csv(), work(Options { seed: Some(2), quick: false }).csv());
@@ -194,7 +248,7 @@ fn rows_say_what_was_run_and_the_same_seed_gives_the_same() {
 #[test]
 fn a_run_that_goes_wrong_is_a_row_too() {
     let text = SWEEP.replace("rate = 0.5", "rate = 0.5\nfaults = \"1 crash n0\"");
-    let rows = study(&text).work(Options::default()).expect("it can be run").run(&BTreeMap::new(), &|_| {}, &|_| {});
+    let rows = whole(&prepared(&text, Options::default()));
     let failed = rows.rows.iter().filter(|row| row.get("failure").to_string().contains("stuck"));
     assert!(failed.count() > 0, "nobody survives the loss of the token");
 }
@@ -212,16 +266,41 @@ fn mistakes_are_named_before_anything_is_run() {
         (SWEEP.replace("rate = 0.5", "seed = 3"), "a seed is for the whole study"),
         (
             plot("x = \"rate\"\ny = \"mesages\""),
-            "the plot \"p\": there is no column \"mesages\"; there are algorithm, nodes",
+            "the plot \"p\": there is no column \"mesages\"; there are version, algorithm, nodes",
         ),
         (plot("x = \"rate\"\ny = \"messages +\""), "the plot \"p\": cannot read \"messages +\""),
         (claim("rule = \"messages[fila] < \""), "the claim \"c\": cannot read"),
         (claim("rule = \"mesages[fila] < 3\""), "the claim \"c\": there is no column \"mesages\""),
         (claim("rule = \"wait < 3\"\nwhere = { nodes = 4 }"), "the claim \"c\": no row is meant by it"),
+        (claim("rule = \"wait[nrx] < 3\""), "the claim \"c\": no row has the algorithm \"nrx\""),
+        (claim("rule = \"wait < 3\"\nwithin = -1"), "within is a part of the right side"),
+        (claim("rule = \"wait < 3\"\ntable = \"none\""), "there is no such table"),
+        (plot("x = \"rate\"\ny = \"messages\""), "fila has several points at rate 0.5; take one of them with `where`"),
+        (plot("x = \"topology\"\ny = \"messages\""), "x is \"binary\", which is no number"),
+        (plot("x = \"wait\"\ny = \"messages\""), "x is \"wait\"; take one of version, algorithm"),
+        (plot("x = \"nodes\"\ny = \"messages[nxr]\""), "leave the brackets out"),
+        (SWEEP.replace("runs = 3", "runs = [2, 3]"), "runs is one number"),
+        (SWEEP.replace("runs = 2", "nonsense = 2"), "sweep 1: unknown field `nonsense`"),
     ] {
-        let error = study(&text).work(Options::default()).expect_err(message).to_string();
+        let study = Study::parse(&text).expect("a study");
+        let error = study.prepare("a", Options::default()).expect_err(message).to_string();
         assert!(error.contains(message), "{error}\n{message}");
     }
     let error = Study::parse("titel = \"a\"").expect_err("no study").to_string();
     assert!(error.contains("unknown field `titel`"), "{error}");
+}
+
+#[test]
+fn the_same_is_not_simulated_twice() {
+    let text = SWEEP.replace("rate = 0.5", "rate = [0.5, 0.5, 0.9]\narrivals = [\"closed\", \"saturated\"]");
+    assert_eq!(prepared(&text, Options::default()).len(), 2 * 2 * 3 * (2 + 1), "two rates, and saturated has none");
+    let twice = format!("{SWEEP}{}", SWEEP.replace("title = \"a sweep\"", ""));
+    assert_eq!(prepared(&twice, Options::default()).len(), 2 * 2 * 3);
+}
+
+#[test]
+fn a_seed_that_cannot_be_written_down_is_refused() {
+    let study = Study::parse(SWEEP).expect("a study");
+    let error = study.prepare("a", Options { quick: false, seed: Some((1 << 53) + 1) }).expect_err("too large");
+    assert!(error.to_string().contains("take one up to 9007199254740992"), "{error}");
 }

@@ -1,13 +1,18 @@
 //! `vez lab merge`
 
-use std::{collections::BTreeSet, fs, path::PathBuf, process::ExitCode};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use anyhow::{Context, Result, bail};
-use vez_lab::study::table::Row;
+use vez_lab::study::{Study, table::Row};
 
 use super::{
     parts::{self, Head},
-    sweep::{conclude, work_of},
+    sweep::conclude,
 };
 
 /// Put the shards of a sweep together.
@@ -32,41 +37,49 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let parts = self.parts()?;
-        let Some((first, ..)) = parts.first() else {
+        let Some((head, ..)) = parts.first() else {
             bail!(
                 "no shard was written to {}; vez lab sweep FILE --shard 1/2 writes one",
                 self.directories[0].display()
             );
         };
-        let head = first.clone();
-        let n = head.shard.1;
-        if let Some((_, _, path)) =
-            parts.iter().find(|(other, ..)| Head { shard: head.shard, ..other.clone() } != head || other.shard.1 != n)
-        {
-            bail!("{} is of another study than {}; merge one at a time", path.display(), parts[0].2.display());
+        let (head, n) = (head.clone(), head.shard.1);
+        let same = |other: &Head| Head { shard: head.shard, ..other.clone() } == head && other.shard.1 == n;
+        if let Some((.., path)) = parts.iter().find(|(other, ..)| !same(other)) {
+            let fix =
+                "merge one at a time, and remove the parts of the other, or run them again if the file has changed";
+            bail!(
+                "{} and {} are not of one study, seed and number of shards; {fix}",
+                parts[0].2.display(),
+                path.display()
+            );
         }
         let there: BTreeSet<usize> = parts.iter().map(|(head, ..)| head.shard.0).collect();
-        let missing: Vec<String> = (1..=n).filter(|i| !there.contains(i)).map(|i| format!("{i}/{n}")).collect();
+        let missing: Vec<String> =
+            (1..=n).filter(|i| !there.contains(i)).take(10).map(|i| format!("{i}/{n}")).collect();
         if !missing.is_empty() {
             bail!("missing: shard {}; run it, or name the directory that it was written to", missing.join(", "));
         }
-        let (study, options, work) = work_of(&head)?;
-        for (head, rows, path) in &parts {
-            let asked = work.shard(head.shard).units.len();
-            if rows.len() < asked {
-                let (i, n) = head.shard;
+        let study = Study::parse(&head.study)?;
+        let prepared = study.prepare(&head.name, head.options())?;
+        let mut done = BTreeMap::new();
+        for (Head { shard, .. }, rows, path) in parts {
+            let share = prepared.work.shard(shard);
+            let fix = "it was written by another sweep; remove it, and run the shard again";
+            let rows = parts::by_name(&share, rows, &path, fix)?;
+            if rows.len() < share.len() {
+                let (i, n, asked) = (shard.0, shard.1, share.len());
                 bail!(
                     "shard {i}/{n} is not finished: {} of {asked} runs are in {}; run it again",
                     rows.len(),
                     path.display()
                 );
             }
+            done.extend(rows);
         }
-        let path = parts[0].2.clone();
-        let done = parts::by_name(&work, parts.into_iter().flat_map(|(_, rows, _)| rows).collect(), &path)?;
         // Everything is there: nothing is simulated.
-        let rows = work.run(&done, &|_| {}, &|_| {});
-        conclude(study, &head, options, rows, self.out.as_ref().unwrap_or(&self.directories[0]), self.json)
+        let rows = prepared.work.run(&done, &|_| Ok(()), &|_| {})?;
+        conclude(study, prepared, &head, rows, self.out.as_ref().unwrap_or(&self.directories[0]), self.json)
     }
 
     /// All parts, in the order of their shards.
@@ -78,8 +91,8 @@ impl Args {
             for file in fs::read_dir(&directory).with_context(cannot)? {
                 let path = file.with_context(cannot)?.path();
                 if path.extension().is_some_and(|extension| extension == "jsonl") {
-                    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-                    let (head, rows) = parts::parse(&text).with_context(|| path.display().to_string())?;
+                    let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+                    let (head, rows) = parts::parse(&bytes).with_context(|| path.display().to_string())?;
                     parts.push((head, rows, path));
                 }
             }

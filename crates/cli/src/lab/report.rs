@@ -1,13 +1,23 @@
 //! A report about studies: a directory with a page, the plots and the data.
 
-use std::{fmt::Write, fs, path::Path};
+use std::{fmt::Write, fs, path::Path, process::ExitCode};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use vez_lab::study::{Findings, Heading, claim::Judged, page};
 
-/// Writes it. What stood in those files before is gone.
-pub(crate) fn write(directory: &Path, heading: &Heading<'_>, all: &[Findings]) -> Result<()> {
+use crate::output::print;
+
+/// Writes it, and says what is in it.
+pub(crate) fn conclude(directory: &Path, heading: &Heading<'_>, all: &[Findings], json: bool) -> Result<ExitCode> {
+    write(directory, heading, all)?;
+    print(&if json { format!("{:#}\n", as_json(all)) } else { in_words(all, directory) })?;
+    let failed = all.iter().any(|findings| findings.failures().next().is_some());
+    Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// What stood in those files before is gone.
+fn write(directory: &Path, heading: &Heading<'_>, all: &[Findings]) -> Result<()> {
     for findings in all {
         for table in &findings.tables {
             put(&directory.join("data").join(table.file(&findings.name)), &table.csv())?;
@@ -30,7 +40,7 @@ pub(crate) fn put(path: &Path, text: &str) -> Result<()> {
 }
 
 /// What came out, for programs.
-pub(crate) fn as_json(all: &[Findings]) -> Value {
+fn as_json(all: &[Findings]) -> Value {
     let experiment = |findings: &Findings| {
         let series = findings.figures.iter().flat_map(|figure| {
             figure.series.iter().map(|series| {
@@ -40,13 +50,15 @@ pub(crate) fn as_json(all: &[Findings]) -> Value {
             })
         });
         let series: Vec<Value> = series.collect();
-        json!({ "name": findings.name, "claims": findings.claims, "series": series, "failures": failures(findings) })
+        let failures = findings.failures().map(|(row, failure)| json!({ "failure": failure, "run": row }));
+        let failures: Vec<Value> = failures.collect();
+        json!({ "name": findings.name, "claims": findings.claims, "series": series, "failures": failures })
     };
     json!({ "experiments": all.iter().map(experiment).collect::<Vec<_>>() })
 }
 
 /// What came out, for a reader.
-pub(crate) fn in_words(all: &[Findings], directory: &Path) -> String {
+fn in_words(all: &[Findings], directory: &Path) -> String {
     let mut text = String::new();
     for findings in all {
         let _ = writeln!(text, "{}: {}", findings.name, findings.study.title);
@@ -54,8 +66,8 @@ pub(crate) fn in_words(all: &[Findings], directory: &Path) -> String {
             say(&mut text, claim, "");
             claim.readings.iter().for_each(|reading| say(&mut text, reading, "if "));
         }
-        for failure in failures(findings) {
-            let _ = writeln!(text, "  went wrong: {failure}");
+        for (row, failure) in findings.failures() {
+            let _ = writeln!(text, "  went wrong: {failure}\n                 {row}");
         }
         text.push('\n');
     }
@@ -66,11 +78,4 @@ pub(crate) fn in_words(all: &[Findings], directory: &Path) -> String {
 fn say(text: &mut String, claim: &Judged, before: &str) {
     let _ = writeln!(text, "  {:13}  {before}{}", claim.verdict.to_string(), claim.text);
     let _ = writeln!(text, "                 {}", claim.detail);
-}
-
-/// Simulations that broke a law, or got stuck.
-pub(crate) fn failures(findings: &Findings) -> Vec<String> {
-    let rows = findings.tables.iter().flat_map(|table| table.rows.iter());
-    let failed = rows.filter(|row| row.0.contains_key("failure"));
-    failed.map(|row| format!("{}: {}", row.get("algorithm"), row.get("failure"))).collect()
 }

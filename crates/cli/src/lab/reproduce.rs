@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, anyhow};
+use serde_json::json;
 use vez_lab::{
     experiments,
     study::{Heading, Study, sweep::Options},
@@ -26,7 +27,7 @@ Exit code: 0 judged, whatever the verdicts; 1 a law was broken in a simulation, 
 pub(crate) struct Args {
     /// Which ones, or all. Without any, their names are listed.
     experiments: Vec<String>,
-    /// Where the report goes: a directory, which is made if need be. What is there of an earlier report is replaced.
+    /// Where the report goes: a directory, which is made if need be. Files of the same name are replaced.
     #[arg(long, value_name = "DIRECTORY", default_value = "report")]
     out: PathBuf,
     /// Simulate less. What is not random stays as it is.
@@ -43,22 +44,22 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         if self.experiments.is_empty() {
-            return list();
+            return list(self.json);
         }
         let options = Options { quick: self.quick, seed: Some(self.seed) };
         let mut work = Vec::new();
         for name in self.names()? {
             let study = study(name)?;
-            let units = study.work(options).with_context(|| name.to_owned())?;
-            work.push((name, study, units));
+            let prepared = study.prepare(name, options).with_context(|| name.to_owned())?;
+            work.push((name, study, prepared));
         }
         let none = BTreeMap::new();
-        let bar = progress(work.iter().map(|(.., units)| units.entries(&none)).sum(), "entries");
+        let bar = progress(work.iter().map(|(.., prepared)| prepared.work.entries(&none)).sum(), "entries");
         let mut all = Vec::new();
-        for (name, study, units) in work {
+        for (name, study, prepared) in work {
             bar.set_message(name);
-            let table = units.run(&none, &|_| {}, &|entries| bar.inc(entries));
-            all.push(study.find(name, table, options).with_context(|| name.to_owned())?);
+            let table = prepared.work.run(&none, &|_| Ok(()), &|entries| bar.inc(entries))?;
+            all.push(study.find(name, prepared, table).with_context(|| name.to_owned())?);
         }
         bar.finish_and_clear();
         let made_by = format!(
@@ -68,10 +69,7 @@ impl Args {
             self.seed,
         );
         let heading = Heading { title: "What the papers claim, and what came out", made_by: &made_by };
-        report::write(&self.out, &heading, &all)?;
-        print(&if self.json { format!("{:#}\n", report::as_json(&all)) } else { report::in_words(&all, &self.out) })?;
-        let failed = all.iter().any(|findings| !report::failures(findings).is_empty());
-        Ok(ExitCode::from(u8::from(failed)))
+        report::conclude(&self.out, &heading, &all, self.json)
     }
 
     /// Those that were asked for, each once, in the order of the papers.
@@ -94,10 +92,15 @@ fn study(name: &str) -> Result<Study> {
     experiments::find(name).expect("it is listed").with_context(|| name.to_owned())
 }
 
-fn list() -> Result<ExitCode> {
+fn list(json: bool) -> Result<ExitCode> {
+    let all = experiments::names().into_iter().map(|name| Ok((name, study(name)?))).collect::<Result<Vec<_>>>()?;
+    if json {
+        let list = all.iter().map(|(name, study)| json!({ "name": name, "title": study.title, "of": study.of }));
+        let object = json!({ "experiments": list.collect::<Vec<_>>() });
+        return print(&format!("{object:#}\n")).map(|()| ExitCode::SUCCESS);
+    }
     let mut text = String::new();
-    for name in experiments::names() {
-        let study = study(name)?;
+    for (name, study) in all {
         text += &format!("{name:28}  {}\n{:28}  {}\n", study.title, "", study.of);
     }
     print(&(text + "\nvez lab reproduce NAME… runs some of them, vez lab reproduce all runs all; see --help.\n"))?;

@@ -8,13 +8,17 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use vez_lab::study::{Findings, Heading, Study, Work, sweep::Options, table::Table};
+use vez_lab::study::{
+    Heading, Prepared, Study,
+    sweep::Options,
+    table::{FAILURE, Table},
+};
 
 use super::{
-    parts::{self, FORMAT, Head, Part},
+    parts::{self, FORMAT, Head, MOST_SHARDS, Part},
     report,
 };
-use crate::output::{print, progress, tell};
+use crate::output::{progress, tell};
 
 /// Run a study of your own: a grid of algorithms, loads and systems.
 #[derive(clap::Args)]
@@ -77,7 +81,7 @@ impl FromStr for Shard {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
-        let good = parts.filter(|(i, n)| (1..=*n).contains(i) && *n <= 1_000_000);
+        let good = parts.filter(|(i, n)| (1..=*n).contains(i) && *n <= MOST_SHARDS);
         good.map(|(i, n)| Self(i, n)).ok_or_else(|| format!("\"{text}\" is no share; give one from 1/8 to 8/8, say"))
     }
 }
@@ -87,84 +91,87 @@ impl Args {
         let text = fs::read_to_string(&self.file).with_context(|| format!("cannot read {}", self.file.display()))?;
         let study = Study::parse(&text).with_context(|| self.file.display().to_string())?;
         let name = self.file.file_stem().map_or("study".into(), |stem| stem.to_string_lossy().into_owned());
-        let out = self.out.clone().unwrap_or_else(|| self.file.with_extension(""));
-        let options = Options { quick: self.quick, seed: Some(self.seed.or(study.seed).unwrap_or(1)) };
-        let whole = study.work(options).with_context(|| self.file.display().to_string())?;
-        let shard = (self.shard.0, self.shard.1);
+        let out = self.out();
+        let seed = self.seed.or(study.seed).unwrap_or(1);
         let head = Head {
             format: FORMAT.to_owned(),
             name: name.clone(),
-            shard,
+            shard: (self.shard.0, self.shard.1),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             quick: self.quick,
-            seed: options.seed.unwrap_or(1),
+            seed,
             study: text,
         };
-        let part = parts::path(&out, &name, shard);
+        let prepared = study.prepare(&name, head.options()).with_context(|| self.file.display().to_string())?;
+        let (part, rows) = Part::open(parts::path(&out, &name, head.shard), &head, self.fresh)?;
         let table = out.join("data").join(format!("{name}.csv"));
-        if self.fresh {
-            for old in [&part, &table] {
-                if old.exists() {
-                    fs::remove_file(old).with_context(|| format!("cannot remove {}", old.display()))?;
-                }
+        let old = if self.fresh { Vec::new() } else { parts::finished(&table)? };
+        let fix = "take another --out, or --fresh to begin anew";
+        let whole = &prepared.work;
+        let mut done = parts::by_name(whole, old, &table, fix)?;
+        let in_part = parts::by_name(whole, rows, part.path(), fix)?;
+        let work = whole.shard(head.shard);
+        // A share is merged without the table, so what it takes from there is in its part.
+        for name in work.names().filter(|name| head.shard.1 > 1 && !in_part.contains_key(name)) {
+            if let Some(row) = done.get(&name) {
+                part.keep(row).with_context(|| format!("cannot write {}", part.path().display()))?;
             }
         }
-        let work = whole.shard(shard);
-        let mut done = parts::by_name(&whole, parts::finished(&table)?, &table)?;
-        let (part, rows) = Part::open(part, &head)?;
-        done.extend(rows.into_iter().map(|row| (whole.name(&row), row)));
-        let (there, all) =
-            (work.units.iter().filter(|unit| done.contains_key(&work.name(&unit.key))).count(), work.units.len());
+        done.extend(in_part);
+        let there = work.names().filter(|name| done.contains_key(name)).count();
         if there > 0 {
-            tell(format_args!("{there} of {all} runs are there already"));
+            tell(format_args!("{there} of {} runs are there already", work.len()));
         }
         let bar = progress(work.entries(&done), "entries");
         let rows = work.run(&done, &|row| part.keep(row), &|entries| bar.inc(entries));
         bar.finish_and_clear();
-        let part = part.finish()?;
-        if shard.1 > 1 {
-            let (i, n) = shard;
-            tell(format_args!(
-                "shard {i}/{n}: {all} runs in {}; vez lab merge {} when all are there",
-                part.display(),
-                out.display()
-            ));
-            return Ok(ExitCode::SUCCESS);
+        let rows = rows.with_context(|| format!("cannot write {}", part.path().display()))?;
+        if head.shard.1 > 1 {
+            let (i, n) = head.shard;
+            let (path, out) = (part.path().display(), out.display());
+            tell(format_args!("shard {i}/{n}: {} runs in {path}; vez lab merge {out} when all are there", work.len()));
+            let failed = rows.rows.iter().any(|row| row.0.contains_key(FAILURE));
+            return Ok(ExitCode::from(u8::from(failed)));
         }
-        let code = conclude(study, &head, options, rows, &out, self.json)?;
-        fs::remove_file(&part).with_context(|| format!("cannot remove {}", part.display()))?;
-        // Other shards may have their parts there.
-        let _ = fs::remove_dir(part.parent().unwrap_or(Path::new("")));
-        Ok(code)
+        // What was simulated is kept, whatever is wrong with plots and claims.
+        report::put(&table, &rows.csv())?;
+        part.remove()?;
+        conclude(study, prepared, &head, rows, &out, self.json)
+    }
+
+    /// Where the report goes.
+    fn out(&self) -> PathBuf {
+        let beside = match self.file.extension() {
+            Some(_) => self.file.with_extension(""),
+            None => self.file.with_extension("report"),
+        };
+        self.out.clone().unwrap_or(beside)
+    }
+}
+
+impl Head {
+    /// What the study was run with.
+    pub(crate) fn options(&self) -> Options {
+        Options { quick: self.quick, seed: Some(self.seed) }
     }
 }
 
 /// Writes the report of a whole sweep, and says what is in it.
 pub(crate) fn conclude(
     study: Study,
+    prepared: Prepared,
     head: &Head,
-    options: Options,
     rows: Table,
     out: &Path,
     json: bool,
 ) -> Result<ExitCode> {
     let title = study.title.clone();
-    let findings = study.find(&head.name, rows, options).with_context(|| head.name.clone())?;
+    let findings = study.find(&head.name, prepared, rows).with_context(|| head.name.clone())?;
     let made_by = format!(
         "Made by vez {} lab sweep{}, seed {}. ± is a 95 % interval over independent runs.",
         env!("CARGO_PKG_VERSION"),
         if head.quick { " --quick" } else { "" },
         head.seed,
     );
-    let all: [Findings; 1] = [findings];
-    report::write(out, &Heading { title: &title, made_by: &made_by }, &all)?;
-    print(&if json { format!("{:#}\n", report::as_json(&all)) } else { report::in_words(&all, out) })?;
-    Ok(ExitCode::from(u8::from(!report::failures(&all[0]).is_empty())))
-}
-
-/// The whole work of a study, as the head of a part has it.
-pub(crate) fn work_of(head: &Head) -> Result<(Study, Options, Work)> {
-    let study = Study::parse(&head.study)?;
-    let options = Options { quick: head.quick, seed: Some(head.seed) };
-    let work = study.work(options)?;
-    Ok((study, options, work))
+    report::conclude(out, &Heading { title: &title, made_by: &made_by }, &[findings], json)
 }

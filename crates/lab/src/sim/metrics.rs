@@ -64,6 +64,10 @@ pub(super) struct Metrics {
     entries_of: Vec<u64>,
     /// When the warm-up was over.
     began: f64,
+    /// How many clients wait, those included that wait behind others at their node; since when; and the integral of that.
+    present: u64,
+    changed: f64,
+    waited: f64,
     /// How many messages each node has received since then.
     received_by: Vec<u64>,
     deliveries: u64,
@@ -95,6 +99,9 @@ impl Metrics {
             most_bypasses: 0,
             entries_of: vec![0; clients],
             began: 0.0,
+            present: 0,
+            changed: 0.0,
+            waited: 0.0,
             received_by: vec![0; nodes],
             deliveries: 0,
             losses: 0,
@@ -133,6 +140,15 @@ impl Metrics {
         }
     }
 
+    /// So many clients more wait, and so many fewer.
+    pub(super) fn crowd(&mut self, now: f64, more: u64, fewer: u64) {
+        if self.counts() {
+            self.waited += self.present as f64 * (now - self.changed.max(self.began));
+        }
+        self.changed = now;
+        self.present = (self.present + more).saturating_sub(fewer);
+    }
+
     pub(super) fn received(&mut self, node: NodeId) {
         self.deliveries += 1;
         if self.counts() {
@@ -169,6 +185,7 @@ impl Metrics {
             self.most_bypasses = self.most_bypasses.max(bypasses);
             self.entries_of[node.index()] += 1;
         }
+        self.crowd(now, 0, 1);
         self.entries += 1;
         if self.entries == self.warmup {
             self.began = now;
@@ -208,7 +225,8 @@ impl Metrics {
         }
     }
 
-    pub(super) fn measured(self, now: f64, waiting: Option<(NodeId, f64)>, elapsed: Duration) -> Measured {
+    pub(super) fn measured(mut self, now: f64, waiting: Option<(NodeId, f64)>, elapsed: Duration) -> Measured {
+        self.crowd(now, 0, 0);
         let entries = self.entries.saturating_sub(self.warmup);
         let mean = |total: f64, count: u64| if count == 0 { 0.0 } else { total / count as f64 };
         let squares: f64 = self.entries_of.iter().map(|&x| (x as f64).powi(2)).sum();
@@ -227,8 +245,7 @@ impl Metrics {
             bypasses: mean(self.bypasses as f64, entries),
             most_bypasses: self.most_bypasses,
             fairness,
-            // As many wait as come in the time that each waits (Little).
-            mean_waiting: a_time(self.total_wait),
+            mean_waiting: a_time(self.waited),
             throughput: a_time(entries as f64),
             busiest: (received > 0).then(|| most as f64 / received as f64),
             waits: self.waits,

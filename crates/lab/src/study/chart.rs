@@ -6,8 +6,10 @@ use vez_algorithms::catalog;
 
 use super::{
     Figure, StudyError,
-    expression::{Expression, expression},
+    expression::Expression,
+    find,
     point::{Filter, OneOrMore, brief, points},
+    reader::expression,
     table::{Table, Value},
 };
 use crate::plot::{Axis, Plot, Point, Series};
@@ -19,7 +21,7 @@ pub struct Chart {
     /// What it shows; `{}` is where the value of `each` goes.
     pub title: String,
     /// Which table of the study; the first, if none is named.
-    pub(super) table: Option<String>,
+    table: Option<String>,
     /// Which rows.
     #[serde(default, rename = "where")]
     filter: Filter,
@@ -28,7 +30,7 @@ pub struct Chart {
     /// What is shown: a column, or what is computed from columns.
     y: String,
     /// A line for each value of this column.
-    #[serde(default = "algorithm")]
+    #[serde(default = "super::claim::algorithm")]
     series: String,
     /// A plot for each value of this column.
     each: Option<String>,
@@ -40,21 +42,26 @@ pub struct Chart {
     log_y: bool,
 }
 
-fn algorithm() -> String {
-    "algorithm".to_owned()
-}
-
 impl Chart {
     /// Draws it.
     pub(super) fn draw(&self, study: &str, already: usize, tables: &[Table]) -> Result<Vec<Figure>, StudyError> {
         let wrong = |what: String| StudyError::Chart { plot: self.title.clone(), what };
-        let named = |table: &&Table| self.table.as_ref().is_none_or(|name| *name == table.name);
-        let table = tables.iter().find(named).ok_or_else(|| wrong("there is no such table".to_owned()))?;
+        let table = find(tables, self.table.as_deref()).ok_or_else(|| wrong("there is no such table".to_owned()))?;
         let y = expression(&self.y).map_err(|error| wrong(error.to_string()))?;
         let mut columns = vec![self.x.clone(), self.series.clone()];
         columns.extend(self.each.clone());
         columns.extend(self.filter.0.keys().cloned());
-        y.columns(&mut |column, _| columns.push(column.to_owned()));
+        let mut has_series = false;
+        y.columns(&mut |column, series| {
+            columns.push(column.to_owned());
+            has_series |= series.is_some();
+        });
+        if has_series {
+            return Err(wrong("every series has its own line; leave the brackets out".to_owned()));
+        }
+        if !table.keys.contains(&self.x) {
+            return Err(wrong(format!("x is \"{}\"; take one of {}", self.x, table.keys.join(", "))));
+        }
         if let Some(column) = columns.iter().find(|column| !table.has(column)) {
             let there = table.columns().join(", ");
             return Err(wrong(format!("there is no column \"{column}\"; there are {there}")));
@@ -67,17 +74,20 @@ impl Chart {
             None => IndexSet::from([String::new()]),
         };
         let panels = panels.into_iter().enumerate();
-        Ok(panels.map(|(at, panel)| self.panel(table, &y, study, already + at + 1, &panel)).collect())
+        panels.map(|(at, panel)| self.panel(table, &y, study, already + at + 1, &panel).map_err(wrong)).collect()
     }
 
-    fn panel(&self, table: &Table, y: &Expression, study: &str, number: usize, panel: &str) -> Figure {
+    fn panel(&self, table: &Table, y: &Expression, study: &str, number: usize, panel: &str) -> Result<Figure, String> {
         let mut filter = self.filter.clone();
         if let Some(each) = &self.each {
             filter.0.insert(each.clone(), OneOrMore::One(Value::parse(panel)));
         }
         let mut lines: IndexMap<String, Vec<Point>> = IndexMap::new();
         for point in points(table, &filter, None) {
-            let x = point.at(&self.x).and_then(Value::number);
+            let x = match point.at(&self.x) {
+                Some(Value::Text(text)) => return Err(format!("x is \"{text}\", which is no number")),
+                other => other.and_then(Value::number),
+            };
             let interval = point.sample(y).and_then(|sample| sample.interval());
             let name = match point.at(&self.series) {
                 Some(Value::Number(number)) => format!("{} = {}", self.series, brief(*number)),
@@ -85,7 +95,12 @@ impl Chart {
                 None => String::new(),
             };
             if let (Some(x), Some(interval)) = (x, interval) {
-                lines.entry(name).or_default().push(Point { x, y: interval.mean, ci95: interval.ci95 });
+                let line = lines.entry(name.clone()).or_default();
+                if line.iter().any(|other| other.x == x) {
+                    let fix = "take one of them with `where`, or make a plot for each with `each`";
+                    return Err(format!("{name} has several points at {} {x}; {fix}", self.x));
+                }
+                line.push(Point { x, y: interval.mean, ci95: interval.ci95 });
             }
         }
         let series = lines.into_iter().enumerate().map(|(at, (name, mut points))| {
@@ -98,7 +113,8 @@ impl Chart {
             y: Axis { label: label(self.y_label.as_deref(), &self.y), log: self.log_y, zero: !self.log_y },
             series: series.collect(),
         };
-        Figure { name: format!("{study}-{number}"), title: plot.title.clone(), svg: plot.svg(), series: plot.series }
+        let name = format!("{study}-{number}");
+        Ok(Figure { name, title: plot.title.clone(), svg: plot.svg(), series: plot.series })
     }
 }
 

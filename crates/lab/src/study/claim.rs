@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::{
     StudyError,
-    expression::{Relation, Rule, rule},
-    point::{Filter, Point, Sample, points},
+    expression::Comparison,
+    find,
+    point::{Filter, Point, points},
+    question::{Answer, Found, Question},
+    reader::rule,
     table::{Table, Value},
 };
-use crate::stats::Interval;
 
 /// A claim, as it stands in a file.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,9 +30,8 @@ pub struct Claim {
     /// Which points it speaks of, if not of all: a rule about the key. Those beside them are looked at, too, and the range in which
     /// it holds is told.
     pub at: Option<String>,
-    /// For `~`: the part of the right side by which the left may differ.
-    #[serde(default = "five_percent")]
-    pub within: f64,
+    /// The part of the right side by which the left may differ for `~`, 0.05 by default, and for `<=` and `>=`, 0.01 by default.
+    pub within: Option<f64>,
     /// The column along which ranges are told.
     pub over: Option<String>,
     /// The column that brackets speak of.
@@ -52,13 +53,11 @@ pub struct Reading {
     pub filter: Filter,
     /// Another rule.
     pub rule: Option<String>,
+    /// Other points that it speaks of.
+    pub at: Option<String>,
 }
 
-fn five_percent() -> f64 {
-    0.05
-}
-
-fn algorithm() -> String {
+pub(super) fn algorithm() -> String {
     "algorithm".to_owned()
 }
 
@@ -71,6 +70,8 @@ pub enum Verdict {
     OnlyIf,
     /// At none.
     DoesNot,
+    /// Nowhere is it clear whether it does.
+    Untold,
 }
 
 impl Serialize for Verdict {
@@ -85,6 +86,7 @@ impl fmt::Display for Verdict {
             Self::Holds => "holds",
             Self::OnlyIf => "holds only if",
             Self::DoesNot => "does not hold",
+            Self::Untold => "cannot be told",
         })
     }
 }
@@ -105,156 +107,102 @@ pub struct Judged {
     pub rule: String,
 }
 
-/// What a rule comes to at one point.
-struct Found<'t> {
-    point: Point<'t>,
-    holds: bool,
-    /// Whether the claim speaks of it.
-    meant: bool,
-    /// How far it is from being otherwise; the smaller, the closer.
-    margin: f64,
-    sides: Option<(Sample, Sample)>,
-}
-
 impl Claim {
     /// Looks at the rows.
     ///
     /// # Errors
     /// If a rule cannot be read, or there is nothing to look at.
     pub fn judge(&self, tables: &[Table]) -> Result<Judged, StudyError> {
-        let mut judged = self.read(tables, &self.text, &self.rule, &self.filter)?;
+        let itself = Reading { text: self.text.clone(), filter: Filter::default(), rule: None, at: None };
+        let mut judged = self.read(tables, &itself)?;
         for reading in &self.readings {
-            let rule = reading.rule.as_deref().unwrap_or(&self.rule);
-            judged.readings.push(self.read(tables, &reading.text, rule, &self.filter.and(&reading.filter))?);
+            judged.readings.push(self.read(tables, reading)?);
         }
         Ok(judged)
     }
 
-    fn read(&self, tables: &[Table], text: &str, rule_text: &str, filter: &Filter) -> Result<Judged, StudyError> {
-        let wrong = |what: String| StudyError::Claim { claim: self.text.clone(), what };
-        let read = |text: &str| rule(text).map_err(|error| wrong(error.to_string()));
-        let (rule, at) = (read(rule_text)?, self.at.as_deref().map(read).transpose()?);
-        let named = |table: &&Table| self.table.as_ref().is_none_or(|name| *name == table.name);
-        let table = tables.iter().find(named).ok_or_else(|| wrong("there is no such table".to_owned()))?;
-        let mut has_series = false;
-        let mut missing = None;
-        for side in [&rule.left, &rule.right] {
+    fn wrong(&self, what: impl Into<String>) -> StudyError {
+        StudyError::Claim { claim: self.text.clone(), what: what.into() }
+    }
+
+    fn read(&self, tables: &[Table], reading: &Reading) -> Result<Judged, StudyError> {
+        let text = reading.rule.as_deref().unwrap_or(&self.rule);
+        let read = |text: &str| rule(text).map_err(|error| self.wrong(error.to_string()));
+        let (rule, at) = (read(text)?, reading.at.as_deref().or(self.at.as_deref()).map(read).transpose()?);
+        if self.within.is_some_and(|within| !(0.0..=1.0).contains(&within)) {
+            return Err(self.wrong("within is a part of the right side; take a number from 0 to 1"));
+        }
+        let table = find(tables, self.table.as_deref()).ok_or_else(|| self.wrong("there is no such table"))?;
+        let filter = self.filter.and(&reading.filter);
+        let series = self.series_of(&rule, table)?;
+        let points = points(table, &filter, (!series.is_empty()).then_some(self.series.as_str()));
+        for name in &series {
+            if !points.iter().any(|point| point.has_series(name)) {
+                return Err(self.wrong(format!("no row has the {} \"{name}\"; look at its `where`", self.series)));
+            }
+        }
+        let question = Question { rule, at, within: self.within, points: points.len() };
+        let found: Vec<Found<'_>> = points.into_iter().map(|point| question.ask(point)).collect();
+        if !found.iter().any(|found| found.meant) {
+            return Err(self.wrong("no row is meant by it; look at its `where` and `at`"));
+        }
+        let (verdict, detail) = self.verdict(&found);
+        let rule = question.in_words(text);
+        Ok(Judged { text: reading.text.clone(), verdict, detail, readings: Vec::new(), rule })
+    }
+
+    /// The series that a rule speaks of. What it speaks of must be there.
+    fn series_of(&self, rule: &[Comparison], table: &Table) -> Result<Vec<String>, StudyError> {
+        let (mut all, mut missing) = (Vec::new(), None);
+        for side in rule.iter().flat_map(|part| [&part.left, &part.right]) {
             side.columns(&mut |column, series| {
-                has_series |= series.is_some();
+                all.extend(series.map(str::to_owned));
                 if !table.has(column) {
                     missing = Some(column.to_owned());
                 }
             });
         }
-        if let Some(column) = missing {
-            let columns = table.columns().join(", ");
-            return Err(wrong(format!("there is no column \"{column}\"; there are {columns}")));
-        }
-        let points = points(table, filter, has_series.then_some(self.series.as_str()));
-        let compare = |rule: &Rule, point: &Point<'_>| self.compare(rule, point, points.len());
-        let found: Vec<Found<'_>> = points
-            .iter()
-            .map(|point| {
-                let meant = at.as_ref().is_none_or(|at| compare(at, point).is_some_and(|(holds, ..)| holds));
-                let point = point.clone();
-                match compare(&rule, &point) {
-                    Some((holds, margin, sides)) => Found { point, holds, meant, margin, sides: Some(sides) },
-                    None => Found { point, holds: false, meant, margin: f64::INFINITY, sides: None },
-                }
-            })
-            .collect();
-        if !found.iter().any(|found| found.meant) {
-            return Err(wrong("no row is meant by it; look at its `where` and `at`".to_owned()));
-        }
-        let (verdict, detail) = self.verdict(&found);
-        Ok(Judged { text: text.to_owned(), verdict, detail, readings: Vec::new(), rule: self.in_words(rule_text) })
-    }
-
-    /// The rule, with how near is near.
-    fn in_words(&self, rule: &str) -> String {
-        if rule.contains('~') { format!("{rule}, within {} %", self.within * 100.0) } else { rule.to_owned() }
-    }
-
-    /// Whether a rule holds at one of so many points, and by how much. Where there are several runs, the runs of both sides are
-    /// compared one by one, for they met the same clients. The more points, the surer a difference must be.
-    fn compare(&self, rule: &Rule, point: &Point<'_>, points: usize) -> Option<(bool, f64, (Sample, Sample))> {
-        let (left, right) = (point.sample(&rule.left)?, point.sample(&rule.right)?);
-        let (holds, margin) = match (&left, &right) {
-            (Sample::Text(one), Sample::Text(other)) => (rule.relation == Relation::Equal && one == other, 0.0),
-            (Sample::Numbers(one), Sample::Numbers(other)) => {
-                let runs = one.len().max(other.len());
-                if (one.len() != runs && one.len() != 1) || (other.len() != runs && other.len() != 1) {
-                    return None;
-                }
-                let of = |numbers: &[f64], run: usize| numbers[run.min(numbers.len() - 1)];
-                let differences: Vec<f64> = (0..runs).map(|run| of(one, run) - of(other, run)).collect();
-                self.relate(rule.relation, Interval::one_of(&differences, points), Interval::of(other).mean)
+        match missing {
+            Some(column) => {
+                let there = table.columns().join(", ");
+                Err(self.wrong(format!("there is no column \"{column}\"; there are {there}")))
             }
-            (Sample::Text(_), Sample::Numbers(_)) | (Sample::Numbers(_), Sample::Text(_)) => return None,
-        };
-        Some((holds, margin, (left, right)))
-    }
-
-    fn relate(&self, relation: Relation, difference: Interval, right: f64) -> (bool, f64) {
-        // What is equal but for rounding is equal.
-        let rounding = 1e-9 * right.abs().max(1e-300);
-        let Interval { mean, ci95 } = difference;
-        let unsure = ci95.unwrap_or(0.0) + rounding;
-        let holds = match relation {
-            Relation::Less => mean + unsure < 0.0,
-            Relation::AtMost => mean - unsure <= 0.0,
-            Relation::More => mean - unsure > 0.0,
-            Relation::AtLeast => mean + unsure >= 0.0,
-            Relation::Equal => mean.abs() <= unsure,
-            Relation::Near => mean.abs() - unsure <= self.within * right.abs(),
-        };
-        let margin = match relation {
-            Relation::Less | Relation::AtMost | Relation::More | Relation::AtLeast => mean.abs(),
-            Relation::Equal => -mean.abs(),
-            Relation::Near => (self.within * right.abs() - mean.abs()).abs(),
-        };
-        (holds, if right == 0.0 { margin } else { margin / right.abs() })
+            None => Ok(all),
+        }
     }
 
     fn verdict(&self, found: &[Found<'_>]) -> (Verdict, String) {
         let meant: Vec<&Found<'_>> = found.iter().filter(|found| found.meant).collect();
-        let (of, holding) = (meant.len(), meant.iter().filter(|found| found.holds).count());
-        let verdict = match holding {
-            0 => Verdict::DoesNot,
-            holding if holding == of => Verdict::Holds,
-            _ => Verdict::OnlyIf,
+        let count = |answer: Answer| meant.iter().filter(|found| found.answer == answer).count();
+        let (of, yes, no, unclear) = (meant.len(), count(Answer::Yes), count(Answer::No), count(Answer::Unclear));
+        let verdict = match (yes, no) {
+            (0, 0) => Verdict::Untold,
+            (0, _) => Verdict::DoesNot,
+            (yes, 0) if yes == of => Verdict::Holds,
+            (_, _) => Verdict::OnlyIf,
         };
         let mut told = Vec::new();
         if of > 1 {
-            told.push(match holding {
+            told.push(match yes {
                 0 => format!("At none of {of} points."),
-                holding if holding == of => format!("At all {of} points."),
-                holding => format!("At {holding} of {of} points."),
+                yes if yes == of => format!("At all {of} points."),
+                yes => format!("At {yes} of {of} points."),
             });
         }
-        let is_everywhere = found.iter().all(|found| found.holds) || found.iter().all(|found| !found.holds);
-        if !is_everywhere {
+        if unclear > 0 && of > 1 {
+            let verb = if unclear == 1 { "it is" } else { "they are" };
+            told.push(format!("At {unclear} of them the runs do not tell: {verb} too few, or too different."));
+        }
+        let alike = found.iter().all(|one| one.answer == found[0].answer);
+        if !alike {
             let beyond =
                 if found.len() > of { "Looking beyond what it speaks of, it holds for" } else { "It holds for" };
             told.push(format!("{beyond} {}.", self.ranges(found)));
         }
-        // Where it holds, the point that comes closest to failing; where it fails, the one that fails most.
-        let holds = verdict == Verdict::Holds;
-        let by = |found: &&&Found<'_>| if holds { -found.margin } else { found.margin };
-        let those = meant.iter().filter(|found| found.holds == holds && found.sides.is_some());
-        if let Some(extreme) = those.max_by(|one, other| by(one).total_cmp(&by(other))) {
-            let what = match (of, holds) {
-                (1, _) => Some(""),
-                // All that are equal are equally far from failing.
-                (_, true) if extreme.margin == 0.0 => None,
-                (_, true) => Some("Closest to failing: "),
-                (_, false) => Some("Fails most: "),
-            };
-            told.extend(what.map(|what| format!("{what}{}.", tell(extreme, &varying(found)))));
-        }
-        let missing = meant.iter().filter(|found| found.sides.is_none()).count();
-        if missing > 0 {
-            told.push(format!("At {missing} of {of} points there is nothing to compare."));
+        told.extend(extreme(&meant, verdict, &varying(found)));
+        let failed: usize = meant.iter().map(|found| found.point.failed).sum();
+        if failed > 0 {
+            told.push(format!("{failed} runs that went wrong are left out."));
         }
         (verdict, told.join(" "))
     }
@@ -278,8 +226,8 @@ impl Claim {
                 });
             }
             let where_ = match over {
-                _ if those.iter().all(|found| found.holds) => "everywhere".to_owned(),
-                _ if those.iter().all(|found| !found.holds) => "nowhere".to_owned(),
+                _ if those.iter().all(|found| found.answer == Answer::Yes) => "everywhere".to_owned(),
+                _ if those.iter().all(|found| found.answer != Answer::Yes) => "nowhere".to_owned(),
                 Some(over) => runs(&those, over),
                 None => "in part".to_owned(),
             };
@@ -291,6 +239,27 @@ impl Claim {
         });
         told.collect::<Vec<_>>().join("; ")
     }
+}
+
+/// The point that comes closest to failing if it holds, or fails most if it does not, in words.
+fn extreme(meant: &[&Found<'_>], verdict: Verdict, keys: &[&str]) -> Option<String> {
+    let answer = match verdict {
+        Verdict::Holds => Answer::Yes,
+        Verdict::OnlyIf if !meant.iter().any(|found| found.answer == Answer::No) => Answer::Unclear,
+        Verdict::OnlyIf | Verdict::DoesNot => Answer::No,
+        Verdict::Untold => Answer::Unclear,
+    };
+    let those = meant.iter().filter(|found| found.answer == answer && found.sides.is_some());
+    let found = those.min_by(|one, other| one.margin.total_cmp(&other.margin))?;
+    let what = match (meant.len(), answer) {
+        (1, _) => "",
+        // All that are equal are equally far from failing.
+        (_, Answer::Yes) if found.margin == 0.0 => return None,
+        (_, Answer::Yes) => "Closest to failing: ",
+        (_, Answer::No) => "Fails most: ",
+        (_, Answer::Unclear) => "For instance: ",
+    };
+    Some(format!("{what}{}.", tell(found, keys)))
 }
 
 fn tell(found: &Found<'_>, keys: &[&str]) -> String {
@@ -316,7 +285,8 @@ fn name<'k>(point: &Point<'_>, keys: impl Iterator<Item = &'k str>) -> String {
 /// The stretches of a column in which it holds.
 fn runs(those: &[&Found<'_>], over: &str) -> String {
     let at = |found: &Found<'_>| found.point.at(over).map_or(String::new(), Value::to_string);
-    let stretches = those.chunk_by(|one, other| one.holds == other.holds).filter(|stretch| stretch[0].holds);
+    let holds = |found: &&Found<'_>| found.answer == Answer::Yes;
+    let stretches = those.chunk_by(|one, other| holds(one) == holds(other)).filter(|stretch| holds(&stretch[0]));
     let told = stretches.map(|stretch| match stretch {
         [only] => format!("{over} {}", at(only)),
         [first, .., last] => format!("{over} from {} to {}", at(first), at(last)),

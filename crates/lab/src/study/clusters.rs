@@ -9,7 +9,7 @@ use vez_algorithms::{
 };
 
 use super::{
-    Figure,
+    Figure, StudyError,
     table::{Row, Table},
 };
 use crate::draw;
@@ -24,12 +24,18 @@ pub(super) struct ClustersFile {
     title: String,
 }
 
+/// Larger ones are no sight.
+const MOST_NODES: usize = 1 << 10;
+
 /// A row for each node and cluster, and a drawing for each hypercube.
-pub(super) fn all(study: &str, files: &[ClustersFile]) -> (Table, Vec<Figure>) {
+pub(super) fn all(study: &str, files: &[ClustersFile]) -> Result<(Table, Vec<Figure>), StudyError> {
     let keys = ["nodes", "i", "s"].map(str::to_owned).to_vec();
     let (mut rows, mut figures) = (Vec::new(), Vec::new());
     for (number, file) in (1..).zip(files) {
-        let nodes = file.nodes.clamp(1, 1 << 10);
+        let nodes = file.nodes;
+        if !(1..=MOST_NODES).contains(&nodes) {
+            return Err(StudyError::Formula(format!("clusters: {nodes} nodes; take from 1 to {MOST_NODES}")));
+        }
         for (i, s) in NodeId::all(nodes).flat_map(|i| (1..=dimension(nodes)).map(move |s| (i, s))) {
             let members: Vec<String> = cluster(nodes, i, s).map(|node| node.index().to_string()).collect();
             let mut row = Row::default();
@@ -53,5 +59,5 @@ pub(super) fn all(study: &str, files: &[ClustersFile]) -> (Table, Vec<Figure>) {
             series: Vec::new(),
         }));
     }
-    (Table { name: "clusters".to_owned(), keys, rows }, figures)
+    Ok((Table { name: "clusters".to_owned(), keys, rows }, figures))
 }

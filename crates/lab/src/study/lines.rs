@@ -18,7 +18,7 @@ pub(super) struct Lines {
     sends: Vec<String>,
     /// The kinds of messages whose receipt also tells of the field's value at one's own request, or of 0 without one.
     asks: Vec<String>,
-    /// The lines of each node.
+    /// The lines of each node; under any other name, who enters.
     printed: BTreeMap<String, Vec<String>>,
 }
 
@@ -26,8 +26,10 @@ pub(super) struct Lines {
 pub(super) fn compare(name: &str, scene: &Scene, lines: &Lines) -> Vec<Row> {
     let mut rows = Vec::new();
     for (node, printed) in &lines.printed {
-        let ours = NodeId::all(scene.nodes).find(|id| id.to_string() == *node);
-        let ours = ours.map_or(Vec::new(), |node| happened(scene, node, lines));
+        let ours = match NodeId::all(scene.nodes).find(|id| id.to_string() == *node) {
+            Some(node) => happened(scene, node, lines),
+            None => entered(scene, lines),
+        };
         for number in 0..printed.len().max(ours.len()) {
             let mut row = Row::default();
             row.set("scene", name);
@@ -41,16 +43,37 @@ pub(super) fn compare(name: &str, scene: &Scene, lines: &Lines) -> Vec<Row> {
     rows
 }
 
+/// Who enters, in order: what somebody prints whom all visit.
+fn entered(scene: &Scene, lines: &Lines) -> Vec<String> {
+    let all = NodeId::all(scene.nodes).flat_map(|node| {
+        let mut now = 0.0;
+        let mut entries = Vec::new();
+        for happening in scene.happenings.iter().filter(|happening| happening.node == node) {
+            now = field(happening, lines).unwrap_or(now);
+            if happening.what == What::Enter {
+                entries.push((happening.time, format!("{node} enters; {now}")));
+            }
+        }
+        entries
+    });
+    let mut all: Vec<(f64, String)> = all.collect();
+    all.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    all.into_iter().map(|(_, line)| line).collect()
+}
+
+fn field(happening: &Happening, lines: &Lines) -> Option<f64> {
+    happening.state.as_ref()?.get(&lines.field)?.as_f64()
+}
+
 /// What happens at a node, in the words of the printed lines.
 fn happened(scene: &Scene, node: NodeId, lines: &Lines) -> Vec<String> {
     let mut told = Vec::new();
     let (mut now, mut asked) = (0.0, 0.0);
-    for Happening { what, state, .. } in scene.happenings.iter().filter(|happening| happening.node == node) {
-        let field = state.as_ref().and_then(|state| state.get(&lines.field)).and_then(serde_json::Value::as_f64);
-        now = field.unwrap_or(now);
+    for happening in scene.happenings.iter().filter(|happening| happening.node == node) {
+        now = field(happening, lines).unwrap_or(now);
         let message = |message: &usize| &scene.messages[*message];
         let is = |kinds: &[String], which: &usize| kinds.iter().any(|kind| kind == message(which).kind);
-        let line = match what {
+        let line = match &happening.what {
             What::Internal => "internal event".to_owned(),
             What::Ask(_) => {
                 asked = now;

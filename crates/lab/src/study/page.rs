@@ -44,7 +44,7 @@ pub fn page(heading: &Heading<'_>, all: &[Findings]) -> String {
 }
 
 fn contents(all: &[Findings]) -> Markup {
-    let verdicts = [Verdict::Holds, Verdict::OnlyIf, Verdict::DoesNot];
+    let verdicts = [Verdict::Holds, Verdict::OnlyIf, Verdict::DoesNot, Verdict::Untold];
     html! {
         @if all.len() > 1 {
             nav {
@@ -96,12 +96,16 @@ fn section(findings: &Findings) -> Markup {
             @for (title, text) in &findings.texts {
                 details { summary { (title) } pre { (text) } }
             }
+            @if findings.failures().next().is_some() {
+                p.label { "Runs that went wrong, and are left out:" }
+                ul { @for (row, what) in findings.failures().take(20) { li { (what) " – " (row) } } }
+            }
             p.data {
                 "Data: "
                 @for (at, table) in findings.tables.iter().enumerate() {
                     @if at > 0 { ", " }
                     @let file = table.file(&findings.name);
-                    a href={ "data/" (file) } { (file) }
+                    a href={ "data/" (encoded(&file)) } { (file) }
                     " (" (table.rows.len()) " rows)"
                 }
                 "."
@@ -130,6 +134,12 @@ fn rows(table: &Table) -> Markup {
             }
         }
     }
+}
+
+/// The name of a file in an address.
+fn encoded(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 fn claims(claims: &[Judged]) -> Markup {
@@ -163,6 +173,7 @@ fn class(verdict: Verdict) -> &'static str {
         Verdict::Holds => "yes",
         Verdict::OnlyIf => "part",
         Verdict::DoesNot => "no",
+        Verdict::Untold => "untold",
     }
 }
 
@@ -192,6 +203,7 @@ code { font: .85em ui-monospace, monospace; color: #444; }
 .verdict.yes { color: #05603a; border-color: #05603a; background: #e9f7ef; }
 .verdict.part { color: #7a4b00; border-color: #b87900; border-style: dashed; background: #fff7e6; }
 .verdict.no { color: #8f1d1d; border-color: #8f1d1d; border-style: dotted; background: #fdeeee; }
+.verdict.untold { color: #444; border-color: #777; background: #f3f3f3; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(32rem, 100%), 1fr)); gap: 1.5rem; margin: 1.5rem 0; }
 figure { margin: 0; overflow-x: auto; }
 figure svg { max-width: 100%; height: auto; }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{
     expression::Expression,
-    table::{RUN, Row, Table, Value},
+    table::{FAILURE, RUN, Row, Table, Value},
 };
 use crate::stats::Interval;
 
@@ -55,19 +55,24 @@ impl Filter {
     }
 }
 
-/// One point: what the rows have in common, and the rows, by series.
+/// One point: what the rows have in common, and the rows, by series, in the order of their runs. A run that went wrong for one of
+/// them is left out for all, so that what remains can be compared run by run.
 #[derive(Clone, Debug)]
 pub struct Point<'t> {
     /// The columns that say which point it is.
     pub key: Vec<(&'t str, &'t Value)>,
-    rows: IndexMap<&'t str, Vec<&'t Row>>,
+    /// How many runs were left out.
+    pub failed: usize,
+    rows: IndexMap<String, Vec<&'t Row>>,
 }
 
 /// What came out of an expression at a point.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Sample {
-    /// A number for each run; one, if the runs have no part in it.
-    Numbers(Vec<f64>),
+    /// What does not depend on chance.
+    Exact(f64),
+    /// A number for each run.
+    Runs(Vec<f64>),
     /// A text.
     Text(String),
 }
@@ -77,8 +82,34 @@ impl Sample {
     #[must_use]
     pub fn interval(&self) -> Option<Interval> {
         match self {
-            Self::Numbers(numbers) => Some(Interval::of(numbers)),
+            Self::Exact(number) => Some(Interval { mean: *number, ci95: None }),
+            Self::Runs(numbers) => Some(Interval::of(numbers)),
             Self::Text(_) => None,
+        }
+    }
+
+    /// The number of a run.
+    fn number(&self, run: usize) -> Option<f64> {
+        match self {
+            Self::Exact(number) => Some(*number),
+            Self::Runs(numbers) => numbers.get(run).copied(),
+            Self::Text(_) => None,
+        }
+    }
+
+    /// What comes of several, run by run; nothing if that is no number.
+    pub(super) fn combine(parts: &[Self], function: impl Fn(&[f64]) -> f64) -> Option<Self> {
+        let runs = parts.iter().filter_map(|part| match part {
+            Self::Runs(numbers) => Some(numbers.len()),
+            Self::Exact(_) | Self::Text(_) => None,
+        });
+        let of_run = |run: usize| {
+            let numbers: Vec<f64> = parts.iter().map(|part| part.number(run)).collect::<Option<_>>()?;
+            Some(function(&numbers)).filter(|number| number.is_finite())
+        };
+        match runs.max() {
+            None => of_run(0).map(Self::Exact),
+            Some(runs) => (0..runs).map(of_run).collect::<Option<_>>().map(Self::Runs),
         }
     }
 }
@@ -87,10 +118,11 @@ impl fmt::Display for Sample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => write!(f, "\"{text}\""),
-            Self::Numbers(numbers) => {
+            Self::Exact(number) => f.write_str(&brief(*number)),
+            Self::Runs(numbers) => {
                 let Interval { mean, ci95 } = Interval::of(numbers);
                 f.write_str(&brief(mean))?;
-                ci95.filter(|ci95| *ci95 > 0.0).map_or(Ok(()), |ci95| write!(f, " ± {}", brief(ci95)))
+                ci95.map_or(Ok(()), |ci95| write!(f, " ± {}", brief(ci95)))
             }
         }
     }
@@ -122,66 +154,70 @@ pub fn points<'t>(table: &'t Table, filter: &Filter, series: Option<&str>) -> Ve
         let keys = table.keys.iter().map(String::as_str).filter(|key| Some(*key) != series);
         let key: Vec<(&str, &Value)> = keys.map(|key| (key, row.get(key))).collect();
         let name = format!("{key:?}");
-        let point = points.entry(name).or_insert_with(|| Point { key, rows: IndexMap::new() });
-        let of = match series.map(|series| row.get(series)) {
-            Some(Value::Text(text)) => text.as_str(),
-            Some(Value::Number(_) | Value::Missing) | None => "",
-        };
+        let point = points.entry(name).or_insert_with(|| Point { key, failed: 0, rows: IndexMap::new() });
+        let of = series.map_or(String::new(), |series| row.get(series).to_string());
         point.rows.entry(of).or_default().push(row);
     }
-    points.into_values().collect()
+    let mut points: Vec<Point<'t>> = points.into_values().collect();
+    points.iter_mut().for_each(Point::settle);
+    points
 }
 
 impl Point<'_> {
+    /// Puts runs in order, and leaves those out that went wrong.
+    fn settle(&mut self) {
+        let rows = || self.rows.values().flatten();
+        let failed: Vec<Value> =
+            rows().filter(|row| row.0.contains_key(FAILURE)).map(|row| row.get(RUN).clone()).collect();
+        self.failed = rows().filter(|row| failed.contains(row.get(RUN))).count();
+        for rows in self.rows.values_mut() {
+            rows.retain(|row| !failed.contains(row.get(RUN)));
+            rows.sort_by(|one, other| one.get(RUN).order(other.get(RUN)));
+        }
+    }
+
     /// What stands in a column of the key.
     #[must_use]
     pub fn at(&self, column: &str) -> Option<&Value> {
         self.key.iter().find(|(key, _)| *key == column).map(|(_, value)| *value)
     }
 
+    /// Whether there is a series of that name here.
+    #[must_use]
+    pub fn has_series(&self, series: &str) -> bool {
+        self.rows.contains_key(series)
+    }
+
     /// What comes out of an expression here; nothing, if something is missing.
     #[must_use]
     pub fn sample(&self, expression: &Expression) -> Option<Sample> {
         match expression {
-            Expression::Number(number) => Some(Sample::Numbers(vec![*number])),
+            Expression::Number(number) => Some(Sample::Exact(*number)),
             Expression::Text(text) => Some(Sample::Text(text.clone())),
             Expression::Column(column, series) => self.column(column, series.as_deref()),
             Expression::Call(function, parts) => {
-                let parts: Vec<Vec<f64>> = parts
-                    .iter()
-                    .map(|part| match self.sample(part)? {
-                        Sample::Numbers(numbers) => Some(numbers),
-                        Sample::Text(_) => None,
-                    })
-                    .collect::<Option<_>>()?;
-                let runs = parts.iter().map(Vec::len).max()?;
-                let fits = |part: &Vec<f64>| part.len() == 1 || part.len() == runs;
-                let run = |run: usize| {
-                    let values: Vec<f64> = parts.iter().map(|part| part[run.min(part.len() - 1)]).collect();
-                    Some(function.of(&values)).filter(|value| value.is_finite())
-                };
-                parts.iter().all(fits).then(|| (0..runs).map(run).collect::<Option<_>>().map(Sample::Numbers))?
+                let parts: Vec<Sample> = parts.iter().map(|part| self.sample(part)).collect::<Option<_>>()?;
+                Sample::combine(&parts, |numbers| function.of(numbers))
             }
         }
     }
 
     fn column(&self, column: &str, series: Option<&str>) -> Option<Sample> {
+        let exact = |value: &Value| match value {
+            Value::Number(number) => Some(Sample::Exact(*number)),
+            Value::Text(text) => Some(Sample::Text(text.clone())),
+            Value::Missing => None,
+        };
         if let Some(value) = self.at(column) {
-            return match value {
-                Value::Number(number) => Some(Sample::Numbers(vec![*number])),
-                Value::Text(text) => Some(Sample::Text(text.clone())),
-                Value::Missing => None,
-            };
+            return exact(value);
         }
-        let mut rows = self.rows.get(series.unwrap_or(""))?.clone();
-        rows.sort_by(|one, other| one.get(RUN).order(other.get(RUN)));
-        if let [only] = rows[..]
-            && let Value::Text(text) = only.get(column)
-        {
-            return Some(Sample::Text(text.clone()));
-        }
+        let rows = self.rows.get(series.unwrap_or(""))?;
         // A kind of message that no column speaks of was not sent.
         let none_sent = column.starts_with("sent.").then_some(0.0);
-        rows.iter().map(|row| row.get(column).number().or(none_sent)).collect::<Option<_>>().map(Sample::Numbers)
+        match rows[..] {
+            [] => None,
+            [only] if !only.0.contains_key(RUN) => exact(only.get(column)).or(none_sent.map(Sample::Exact)),
+            _ => rows.iter().map(|row| row.get(column).number().or(none_sent)).collect::<Option<_>>().map(Sample::Runs),
+        }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn all(files: &[RiskFile]) -> Result<Table, StudyError> {
     let mut rows = Vec::new();
     for file in files {
         for (&m, &p) in file.majority.iter().flat_map(|m| file.p.iter().map(move |p| (m, p))) {
-            let risk = Risk::new(file.replicas, m, p)?;
+            let risk = Risk::new(file.replicas, m, p).map_err(|error| StudyError::Formula(format!("risk: {error}")))?;
             let log10 = |probability: Probability| Value::from(probability.log10());
             let mut row = Row::default();
             row.set("replicas", file.replicas);

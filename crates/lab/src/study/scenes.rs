@@ -15,6 +15,10 @@ use crate::{
     wanted::Wanted,
 };
 
+/// Nobody looks at a larger scene.
+const MOST_NODES: usize = 256;
+const MOST_ENTRIES: u64 = 1000;
+
 /// A scene, as it stands in a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -128,6 +132,9 @@ impl SceneFile {
 
     /// The run, and its transcript if it was on a stage.
     fn run(&self, seed: u64) -> Result<(Scene, Option<String>), String> {
+        if self.interval.is_some_and(|interval| !(1e-6..=1e9).contains(&interval)) {
+            return Err("interval is a time above 0, such as 5.0".to_owned());
+        }
         let from_path = self.transcript.as_ref().and_then(|path| path.split('/').nth(1));
         let name = self.algorithm.as_deref().or(from_path).ok_or("algorithm is missing; name one")?;
         let entry = catalog::find(name).ok_or_else(|| format!("unknown algorithm \"{name}\"; see vez lab list"))?;
@@ -150,9 +157,19 @@ impl SceneFile {
             let played = played.map_err(|error| error.to_string())?;
             return Ok((played.scene, Some(played.transcript)));
         }
+        if let Some(key) = ["seed", "runs", "warmup", "keep-going"].into_iter().find(|key| self.rest.contains_key(*key))
+        {
+            return Err(format!("a scene has no {key}: it is one run, from its beginning"));
+        }
         let wanted: Wanted =
             self.rest.clone().try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
         let wanted = Wanted { seed, runs: 1, ..wanted };
+        if wanted.script.is_none() && wanted.until.is_none() && wanted.entries.is_none() {
+            return Err("a scene is short; give a script, or when it ends: until or entries".to_owned());
+        }
+        if wanted.nodes > MOST_NODES || wanted.entries.is_some_and(|entries| entries > MOST_ENTRIES) {
+            return Err(format!("a scene is small; take at most {MOST_NODES} nodes and {MOST_ENTRIES} entries"));
+        }
         let config = wanted.config(entry).map_err(|error| error.to_string())?;
         let scene = named::record(name, wanted.detector, &config, 0).expect("it is in the catalog");
         let scene = scene.map_err(|error| error.to_string())?;
@@ -171,12 +188,18 @@ impl SceneFile {
         let order = scene.entries().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         row.set("order", order);
         scene.facts().into_iter().for_each(|(name, value)| row.set(name, value));
+        for (node, told) in scene.last_told() {
+            row.set(format!("told.{node}"), told);
+        }
+        for (node, from) in scene.first_receipts(&self.kind) {
+            row.set(format!("learned_from.{node}"), from.to_string());
+        }
         row
     }
 
     /// Entries and messages, interval by interval.
     fn timeline(&self, scene: &Scene) -> Vec<Row> {
-        let Some(interval) = self.interval.filter(|interval| *interval > 0.0) else { return Vec::new() };
+        let Some(interval) = self.interval else { return Vec::new() };
         // An interval that is cut short by the end would look as if less happened in it.
         let whole = (scene.end / interval) as usize;
         let mut rows: Vec<Row> = (0..whole.min(10_000))

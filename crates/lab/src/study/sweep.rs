@@ -1,7 +1,8 @@
 //! Grids of simulations: every algorithm under every load on every system that a file names, several times.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    io,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
@@ -9,10 +10,7 @@ use std::{
 use rayon::prelude::*;
 use vez_algorithms::catalog::{self, Entry};
 
-use super::{
-    Study, StudyError,
-    table::{RUN, Row, Table, Value},
-};
+use super::table::{FAILURE, RUN, Row, Table, Value};
 use crate::{
     named,
     sim::{CannotReport, Config, Report},
@@ -20,14 +18,15 @@ use crate::{
 };
 
 /// More runs than this are surely a slip of the keyboard.
-const MOST_UNITS: usize = 10_000_000;
+const MOST_RUNS: usize = 1_000_000;
 
 /// The columns that every row has: with them, a row says all that it takes to repeat it.
-const KEYS: [&str; 10] =
-    ["algorithm", "nodes", "topology", "arrivals", "rate", "hold", "delay", "entries", "warmup", "seed"];
+const KEYS: [&str; 11] =
+    ["version", "algorithm", "nodes", "topology", "arrivals", "rate", "hold", "delay", "entries", "warmup", "seed"];
 
 /// The columns of what is measured, but for the kinds of messages and what went wrong.
-const MEASURES: [&str; 14] = [
+pub(super) const MEASURES: [&str; 15] = [
+    "entered",
     "messages",
     "wait",
     "wait_p50",
@@ -35,35 +34,35 @@ const MEASURES: [&str; 14] = [
     "wait_p99",
     "wait_max",
     "sync_delay",
-    "waiting",
-    "throughput",
     "bypasses",
     "most_bypasses",
     "fairness",
     "busiest",
+    "waiting",
+    "throughput",
     "violations",
 ];
 
-/// One simulation of a sweep.
+/// One combination of values.
 #[derive(Clone, Debug)]
-pub struct Unit {
-    /// What it is, in the columns of the key and the number of the run.
-    pub key: Row,
+struct Cell {
+    /// What it is, in the columns of the key.
+    key: Row,
     algorithm: &'static Entry,
     detector: named::Detector,
     config: Config,
 }
 
 /// All simulations of a study, in order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Work {
-    /// The columns of the key, the run not among them.
-    pub keys: Vec<String>,
-    /// The simulations.
-    pub units: Vec<Unit>,
+    keys: Vec<String>,
+    cells: Vec<Cell>,
+    /// Which cell, and which run of it.
+    units: Vec<(usize, u64)>,
 }
 
-/// What a sweep is run with.
+/// What a study is run with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
     /// Whether to do less, as the file says what that is.
@@ -72,50 +71,16 @@ pub struct Options {
     pub seed: Option<u64>,
 }
 
-impl Study {
-    /// What there is to simulate.
-    ///
-    /// # Errors
-    /// If a sweep has a mistake.
-    pub fn work(&self, options: Options) -> Result<Work, StudyError> {
-        let mut work = Work { keys: KEYS.map(str::to_owned).to_vec(), units: Vec::new() };
-        for (number, sweep) in (1..).zip(&self.sweeps) {
-            let wrong = |what: String| StudyError::Sweep { number, what };
-            let seed = options.seed.or(self.seed).unwrap_or(1);
-            work.add(sweep, options.quick, seed).map_err(wrong)?;
-        }
-        if !work.units.is_empty() {
-            self.foresee(&work)?;
-        }
-        Ok(work)
-    }
-}
-
-impl Study {
-    /// Looks for mistakes in plots and claims about a sweep before it is run: afterwards may be hours later.
-    fn foresee(&self, work: &Work) -> Result<(), StudyError> {
-        let row = |unit: &Unit| {
-            let mut row = unit.key.clone();
-            MEASURES.into_iter().for_each(|column| row.set(column, 1.0));
-            row
-        };
-        let table = Table { name: String::new(), keys: work.keys.clone(), rows: work.units.iter().map(row).collect() };
-        let tables = [table];
-        for chart in self.charts.iter().filter(|chart| chart.table.is_none()) {
-            chart.draw("", 0, &tables)?;
-        }
-        for claim in self.claims.iter().filter(|claim| claim.table.is_none()) {
-            claim.judge(&tables)?;
-        }
-        Ok(())
-    }
-}
-
 impl Work {
-    fn add(&mut self, sweep: &toml::Table, quick: bool, seed: u64) -> Result<(), String> {
+    /// Nothing yet.
+    pub(super) fn new() -> Self {
+        Self { keys: KEYS.map(str::to_owned).to_vec(), ..Self::default() }
+    }
+
+    /// Adds a sweep. What is there already is not there twice.
+    pub(super) fn add(&mut self, sweep: &toml::Table, quick: bool, seed: u64) -> Result<(), String> {
         let mut sweep = sweep.clone();
-        let less = sweep.remove("quick");
-        if let Some(less) = less {
+        if let Some(less) = sweep.remove("quick") {
             let less = less.as_table().cloned().ok_or("quick is what is different in a quick run: a table")?;
             if quick {
                 sweep.extend(less);
@@ -124,12 +89,14 @@ impl Work {
         if sweep.contains_key("seed") {
             return Err("a seed is for the whole study; write it above the sweeps".to_owned());
         }
+        if sweep.get("runs").is_some_and(toml::Value::is_array) {
+            return Err("runs is one number: each combination is simulated so many times".to_owned());
+        }
         let axes: Vec<(String, Vec<toml::Value>)> =
             sweep.into_iter().map(|(name, value)| (name, listed(value))).collect();
         let cells = axes.iter().try_fold(1_usize, |cells, (_, values)| cells.checked_mul(values.len()));
-        if cells.is_none_or(|cells| cells > MOST_UNITS) {
-            return Err(format!("more than {MOST_UNITS} combinations; take fewer values"));
-        }
+        let cells = cells.filter(|cells| *cells <= MOST_RUNS);
+        let cells = cells.ok_or_else(|| format!("more than {MOST_RUNS} combinations; take fewer values"))?;
         if let Some((name, _)) = axes.iter().find(|(_, values)| values.is_empty()) {
             return Err(format!("{name} has no value; give at least one"));
         }
@@ -138,11 +105,18 @@ impl Work {
                 self.keys.push(name.clone());
             }
         }
-        (0..cells.unwrap_or(0)).try_for_each(|cell| self.add_cell(&axes, cell, seed))
+        let mut known: BTreeSet<String> = self.units.iter().map(|unit| self.name_of(*unit)).collect();
+        (0..cells).try_for_each(|cell| self.add_cell(&axes, cell, seed, &mut known))
     }
 
     /// One combination; the last axis changes fastest.
-    fn add_cell(&mut self, axes: &[(String, Vec<toml::Value>)], mut cell: usize, seed: u64) -> Result<(), String> {
+    fn add_cell(
+        &mut self,
+        axes: &[(String, Vec<toml::Value>)],
+        mut cell: usize,
+        seed: u64,
+        known: &mut BTreeSet<String>,
+    ) -> Result<(), String> {
         let mut given = toml::Table::new();
         for (name, values) in axes.iter().rev() {
             given.insert(name.clone(), values[cell % values.len()].clone());
@@ -151,93 +125,146 @@ impl Work {
         let algorithm = given.remove("algorithm").ok_or("algorithm is missing; name one or several")?;
         let name = algorithm.as_str().ok_or("an algorithm is named by a text")?;
         let algorithm = catalog::find(name).ok_or_else(|| format!("unknown algorithm \"{name}\"; see vez lab list"))?;
-        let mut key = Row::default();
-        let others: Vec<(String, Value)> = given
-            .iter()
-            .filter(|(name, _)| !KEYS.contains(&name.as_str()) && *name != "runs")
-            .map(|(name, value)| (name.clone(), plain(value)))
-            .collect();
+        let special = |name: &str| !KEYS.contains(&name) && name != "runs";
+        let others: Vec<(String, Value)> =
+            given.iter().filter(|(name, _)| special(name)).map(|(name, value)| (name.clone(), plain(value))).collect();
         let wanted: Wanted = given.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
         let wanted = Wanted { seed, ..wanted };
         let config = wanted.config(algorithm).map_err(|error| format!("{name}: {error}"))?;
+        let mut key = Row::default();
         for (column, value) in KEYS.into_iter().zip(basics(algorithm, &wanted, &config)) {
             key.set(column, value);
         }
         others.into_iter().for_each(|(name, value)| key.set(name, value));
-        for run in config.runs.clone() {
-            let mut key = key.clone();
-            key.set(RUN, run);
-            let config = Config { runs: run..run + 1, ..config.clone() };
-            self.units.push(Unit { key, algorithm, detector: wanted.detector, config });
+        let runs = config.runs.clone();
+        self.cells.push(Cell { key, algorithm, detector: wanted.detector, config });
+        for run in runs {
+            let unit = (self.cells.len() - 1, run);
+            if known.insert(self.name_of(unit)) {
+                self.units.push(unit);
+            }
         }
-        if self.units.len() > MOST_UNITS {
-            return Err(format!("more than {MOST_UNITS} runs; take fewer"));
+        if self.units.len() > MOST_RUNS {
+            return Err(format!("more than {MOST_RUNS} runs; take fewer"));
         }
         Ok(())
     }
 
-    /// What tells a row from all others: its key and its run. A row read from a file has the same name as its unit.
+    /// How many simulations there are.
     #[must_use]
-    pub fn name(&self, row: &Row) -> String {
-        let columns = self.keys.iter().map(String::as_str).chain([RUN]).map(|column| (column, row.get(column)));
-        let told = columns.filter(|(_, value)| **value != Value::Missing);
-        told.map(|(column, value)| format!("{column}={value}")).collect::<Vec<_>>().join(" ")
+    pub fn len(&self) -> usize {
+        self.units.len()
     }
 
-    /// Every n-th unit, from the i-th on: the shards 1/n to n/n are the whole.
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
+    /// The names of all simulations, in order.
+    pub fn names(&self) -> impl Iterator<Item = String> + '_ {
+        self.units.iter().map(|unit| self.name_of(*unit))
+    }
+
+    fn name_of(&self, (cell, run): (usize, u64)) -> String {
+        self.name_with(&self.cells[cell].key, &run.to_string())
+    }
+
+    /// What tells a row from all others: its key and its run. A row read from a file has the same name as its simulation.
+    #[must_use]
+    pub fn name(&self, row: &Row) -> String {
+        self.name_with(row, &row.get(RUN).to_string())
+    }
+
+    fn name_with(&self, key: &Row, run: &str) -> String {
+        let columns = self.keys.iter().map(|column| (column, key.get(column)));
+        let told = columns.filter(|(_, value)| **value != Value::Missing);
+        let told = told.map(|(column, value)| format!("{column}={value}"));
+        told.chain([format!("run={run}")]).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Every n-th simulation, from the i-th on: the shards 1/n to n/n are the whole.
     #[must_use]
     pub fn shard(&self, (i, n): (usize, usize)) -> Self {
-        let units = self.units.iter().skip(i.saturating_sub(1)).step_by(n.max(1)).cloned();
-        Self { keys: self.keys.clone(), units: units.collect() }
+        let units = self.units.iter().skip(i.saturating_sub(1)).step_by(n.max(1)).copied();
+        Self { units: units.collect(), ..self.clone() }
     }
 
     /// How many entries there are in all, those of the warm-up included, without what is already there.
     #[must_use]
     pub fn entries(&self, done: &BTreeMap<String, Row>) -> u64 {
-        let left = self.units.iter().filter(|unit| !done.contains_key(&self.name(&unit.key)));
-        left.map(|unit| unit.config.entries + unit.config.warmup).sum()
+        let left = self.units.iter().filter(|unit| !done.contains_key(&self.name_of(**unit)));
+        left.map(|(cell, _)| self.cells[*cell].entries()).sum()
     }
 
     /// Simulates what is not already there, in parallel. Each row goes to `keep` as soon as it is there; `progress` is told of
     /// entries. All rows, the old ones too, come back in order.
+    ///
+    /// # Errors
+    /// If a row could not be kept. What has not been simulated by then is not.
     pub fn run(
         &self,
         done: &BTreeMap<String, Row>,
-        keep: &(dyn Fn(&Row) + Sync),
+        keep: &(dyn Fn(&Row) -> io::Result<()> + Sync),
         progress: &(dyn Fn(u64) + Sync),
-    ) -> Table {
-        let row = |unit: &Unit| {
-            if let Some(row) = done.get(&self.name(&unit.key)) {
-                return row.clone();
+    ) -> io::Result<Table> {
+        let row = |unit: &(usize, u64)| {
+            if let Some(row) = done.get(&self.name_of(*unit)) {
+                return Ok(row.clone());
             }
-            let row = unit.run(progress);
-            keep(&row);
+            let row = self.cells[unit.0].run(unit.1, progress);
+            keep(&row).map(|()| row)
+        };
+        Ok(self.table(self.units.par_iter().map(row).collect::<io::Result<_>>()?))
+    }
+
+    /// What rows will look like: one for each combination, as if everything had been 1.
+    pub(super) fn foreseen(&self) -> Table {
+        let row = |cell: &Cell| {
+            let mut row = cell.key.clone();
+            row.set(RUN, 0_u64);
+            MEASURES.into_iter().for_each(|column| row.set(column, 1.0));
             row
         };
-        let rows = self.units.par_iter().map(row).collect();
+        self.table(self.cells.iter().map(row).collect())
+    }
+
+    fn table(&self, rows: Vec<Row>) -> Table {
         Table { name: String::new(), keys: self.keys.clone(), rows }
     }
 }
 
-impl Unit {
-    fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Row {
+impl Cell {
+    fn entries(&self) -> u64 {
+        if self.config.until.is_some() { 1 } else { self.config.entries + self.config.warmup }
+    }
+
+    fn run(&self, run: u64, progress: &(dyn Fn(u64) + Sync)) -> Row {
         let told = AtomicU64::new(0);
-        let step = |entries: u64| progress(entries - told.swap(entries, Ordering::Relaxed));
-        let report = named::run(self.algorithm.name, self.detector, &self.config, || Duration::ZERO, &step);
-        let all = self.config.entries + self.config.warmup;
-        progress(all.saturating_sub(told.load(Ordering::Relaxed)));
+        let step = |entries: u64| {
+            let before = told.swap(entries.min(self.entries()), Ordering::Relaxed);
+            progress(entries.min(self.entries()) - before);
+        };
+        let config = Config { runs: run..run + 1, ..self.config.clone() };
+        let report = named::run(self.algorithm.name, self.detector, &config, || Duration::ZERO, &step);
+        progress(self.entries().saturating_sub(told.load(Ordering::Relaxed)));
         let mut row = self.key.clone();
+        row.set(RUN, run);
         match report.expect("it is in the catalog") {
             Ok(report) => measures(&report, &mut row),
-            Err(CannotReport::Failure(failure)) => row.set("failure", failure.to_string()),
-            Err(CannotReport::Config(error)) => row.set("failure", error.to_string()),
+            Err(CannotReport::Failure(failure)) => row.set(FAILURE, failure.to_string()),
+            Err(CannotReport::Config(error)) => row.set(FAILURE, error.to_string()),
         }
         row
     }
 }
 
-fn basics(algorithm: &Entry, wanted: &Wanted, config: &Config) -> [Value; 10] {
+fn basics(algorithm: &Entry, wanted: &Wanted, config: &Config) -> [Value; 11] {
+    // A run that ends at some time has as many entries as there are until then.
+    let entries = if config.until.is_some() { wanted.entries } else { Some(config.entries) };
     [
+        env!("CARGO_PKG_VERSION").into(),
         algorithm.name.into(),
         wanted.nodes.into(),
         wanted.topology.to_string().into(),
@@ -245,15 +272,15 @@ fn basics(algorithm: &Entry, wanted: &Wanted, config: &Config) -> [Value; 10] {
         config.arrivals.rate().into(),
         wanted.hold.into(),
         wanted.delay.into(),
-        config.entries.into(),
+        entries.map_or(Value::Missing, Value::from),
         config.warmup.into(),
         wanted.seed.into(),
     ]
 }
 
-/// What came out of one run.
+/// What came out of one run. What is told of each entry is not told where there was none.
 fn measures(report: &Report, row: &mut Row) {
-    let values: [Value; 14] = [
+    let of_entries: [Value; 11] = [
         report.messages_per_entry.mean.into(),
         report.wait.mean.into(),
         report.wait.p50.into(),
@@ -261,19 +288,18 @@ fn measures(report: &Report, row: &mut Row) {
         report.wait.p99.into(),
         report.wait.max.into(),
         report.synchronisation_delay.map(|delay| delay.mean).into(),
-        report.waiting.mean.into(),
-        report.throughput.mean.into(),
         report.bypasses.mean.into(),
         report.most_bypasses.into(),
         report.fairness.mean.into(),
         report.busiest.map(|busiest| busiest.mean).into(),
-        report.violations.into(),
     ];
-    MEASURES.into_iter().zip(values).for_each(|(column, value)| row.set(column, value));
-    for (kind, count) in &report.messages_by_type {
-        row.set(format!("sent.{kind}"), *count as f64 / report.entries.max(1) as f64);
+    let of_entries = of_entries.map(|value| if report.entries == 0 { Value::Missing } else { value });
+    let of_time = [report.waiting.mean.into(), report.throughput.mean.into(), report.violations.into()];
+    let all = [report.entries.into()].into_iter().chain(of_entries).chain(of_time);
+    MEASURES.into_iter().zip(all).for_each(|(column, value)| row.set(column, value));
+    for (kind, count) in report.messages_by_type.iter().filter(|_| report.entries > 0) {
+        row.set(format!("sent.{kind}"), *count as f64 / report.entries as f64);
     }
-    row.0.retain(|_, value| *value != Value::Missing);
 }
 
 fn listed(value: toml::Value) -> Vec<toml::Value> {
@@ -287,6 +313,7 @@ fn plain(value: &toml::Value) -> Value {
     match value {
         toml::Value::Integer(number) => (*number as f64).into(),
         toml::Value::Float(number) => (*number).into(),
+        toml::Value::String(text) if text.trim().is_empty() => Value::Missing,
         toml::Value::String(text) => text.trim().replace('\n', "; ").into(),
         other => other.to_string().into(),
     }

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// The column that counts independent runs of the same thing.
 pub const RUN: &str = "run";
 
+/// The column that says why there is nothing else in a row.
+pub const FAILURE: &str = "failure";
+
 /// One value. In a file a value that is not there is an empty field.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -187,8 +190,9 @@ impl Table {
         let row = |record: csv::StringRecord| {
             let values =
                 columns.iter().zip(record.iter()).map(|(column, text)| (column.to_owned(), Value::parse(text)));
-            // A row has no column that it has nothing to say in.
-            Row(values.filter(|(_, value)| *value != Value::Missing).collect())
+            // A kind of message that a row says nothing of is not a column of it, nor is what did not go wrong.
+            let says_nothing = |column: &str| column.starts_with("sent.") || column == FAILURE;
+            Row(values.filter(|(column, value)| *value != Value::Missing || !says_nothing(column)).collect())
         };
         reader.records().map(|record| record.map(row)).collect()
     }

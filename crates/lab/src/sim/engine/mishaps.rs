@@ -59,7 +59,9 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
         self.metrics.crashes += 1;
         self.troubles.breaking.remove(node);
         let client = &mut self.clients[node.index()];
-        if client.seen.phase == Phase::Waiting {
+        let waiting = u64::from(client.seen.phase == Phase::Waiting);
+        self.metrics.crowd(self.now, 0, waiting + client.backlog.len() as u64);
+        if waiting > 0 {
             self.metrics.gave_up(client);
         }
         client.life += 1;

@@ -16,6 +16,7 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
         if matches!(self.config.arrivals, Arrivals::Queued { .. }) {
             self.await_arrival(node);
         }
+        self.metrics.crowd(self.now, 1, 0);
         let client = &mut self.clients[node.index()];
         if client.seen.phase == Phase::Idle {
             self.ask(node, self.now)
@@ -51,7 +52,10 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
         }
         let client = &mut self.clients[node.index()];
         match heard {
-            Heard::Began => self.metrics.asked(client, self.now),
+            Heard::Began => {
+                self.metrics.crowd(self.now, 1, 0);
+                self.metrics.asked(client, self.now);
+            }
             Heard::News => {}
             Heard::Entered => {
                 self.metrics.entered(node, client, self.now);

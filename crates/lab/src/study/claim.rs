@@ -278,7 +278,8 @@ fn varying<'t>(found: &[Found<'t>]) -> Vec<&'t str> {
 }
 
 fn name<'k>(point: &Point<'_>, keys: impl Iterator<Item = &'k str>) -> String {
-    let told = keys.filter_map(|key| Some(format!("{key} {}", point.at(key)?)));
+    let known = keys.filter_map(|key| Some((key, point.at(key).filter(|value| **value != Value::Missing)?)));
+    let told = known.map(|(key, value)| format!("{key} {value}"));
     told.collect::<Vec<_>>().join(", ")
 }
 

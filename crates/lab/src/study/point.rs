@@ -122,7 +122,7 @@ impl fmt::Display for Sample {
             Self::Runs(numbers) => {
                 let Interval { mean, ci95 } = Interval::of(numbers);
                 f.write_str(&brief(mean))?;
-                ci95.map_or(Ok(()), |ci95| write!(f, " ± {}", brief(ci95)))
+                ci95.filter(|ci95| *ci95 > 0.0).map_or(Ok(()), |ci95| write!(f, " ± {}", brief(ci95)))
             }
         }
     }

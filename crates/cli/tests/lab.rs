@@ -204,7 +204,7 @@ fn mistakes_are_named_and_mended() {
     refused("lab run nxr --faults /nowhere", "vez: cannot read /nowhere: No such file or directory (os error 2)");
     refused(
         "lab run nxr --arrivals saturated --hot 1:0.5",
-        "vez: --hot shifts a rate, and saturated or scripted clients have none; use it with --arrivals closed or queued",
+        "vez: hot shifts a rate, and saturated or scripted clients have none; take closed, periodic or queued arrivals",
     );
     let nobody = "vez: k is 0 and nobody could enter; take at least 1, such as --k 2";
     for line in

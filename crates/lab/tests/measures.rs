@@ -52,6 +52,15 @@ fn all_others_wait_when_all_always_ask() {
     assert!(near(report.throughput.mean, 1.0 / 0.06, 0.02), "a stay and one message: {:?}", report.throughput);
 }
 
+/// Also those who wait behind others at their node: as many as come in the time that each waits (Little).
+#[test]
+fn who_waits_behind_others_waits() {
+    let report = measure::<Fila>(&Config { entries: 20_000, ..config(5, Arrivals::Queued { rate: 2.5 }) });
+    let expected = report.throughput.mean * report.wait.mean;
+    assert!(near(report.waiting.mean, expected, 0.02), "{:?} of {expected}", report.waiting);
+    assert!(report.waiting.mean > 5.0, "there are more of them than nodes");
+}
+
 /// Of three messages the coordinator receives two; where everybody writes to everybody, nobody receives more than others.
 #[test]
 fn the_busiest_node_is_the_coordinator() {

@@ -58,7 +58,6 @@ fn who_waits_behind_others_waits() {
     let report = measure::<Fila>(&Config { entries: 20_000, ..config(5, Arrivals::Queued { rate: 2.5 }) });
     let expected = report.throughput.mean * report.wait.mean;
     assert!(near(report.waiting.mean, expected, 0.02), "{:?} of {expected}", report.waiting);
-    assert!(report.waiting.mean > 5.0, "there are more of them than nodes");
 }
 
 /// Of three messages the coordinator receives two; where everybody writes to everybody, nobody receives more than others.

@@ -74,8 +74,8 @@ pub struct Study {
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
     /// It cannot be read.
-    #[error("{}", .0.to_string().trim_end())]
-    Toml(#[from] toml::de::Error),
+    #[error("{0}")]
+    Toml(String),
     /// A sweep that cannot be run.
     #[error("sweep {number}: {what}")]
     Sweep {
@@ -167,7 +167,7 @@ impl Study {
     /// # Errors
     /// If it is none.
     pub fn parse(text: &str) -> Result<Self, StudyError> {
-        Ok(toml::from_str(text)?)
+        toml::from_str(text).map_err(|error| StudyError::Toml(error.to_string().trim_end().to_owned()))
     }
 
     /// What there is to simulate. Everything else is done here, and looked through for mistakes: afterwards may be hours later.

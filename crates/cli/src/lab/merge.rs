@@ -21,7 +21,9 @@ use super::{
   vez lab merge locks                          # the shards that were written there
   vez lab merge from-a from-b --out locks      # those of several machines
 
-What comes out is what vez lab sweep would have written without --shard, byte for byte. The parts stay where they are.")]
+What comes out is what vez lab sweep would have written without --shard, byte for byte. The parts
+stay where they are. Plots and claims are those of the file when the shards were run; to judge
+anew, run vez lab sweep FILE --out DIRECTORY on what was merged, which simulates nothing.")]
 pub(crate) struct Args {
     /// The directories that the shards were written to.
     #[arg(required = true)]

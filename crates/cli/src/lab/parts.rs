@@ -73,7 +73,7 @@ impl Part {
         } else {
             let (found, rows) = parse(&bytes).with_context(|| path.display().to_string())?;
             // Other words, plots and claims are welcome: rows say themselves what they are of.
-            if (Head { study: head.study.clone(), ..found }) != *head {
+            if !rows.is_empty() && (Head { study: head.study.clone(), ..found }) != *head {
                 bail!(
                     "{} is of another study, seed or version; take another --out, or --fresh to begin anew",
                     path.display()

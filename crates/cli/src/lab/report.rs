@@ -11,7 +11,7 @@ use crate::output::print;
 /// Writes it, and says what is in it.
 pub(crate) fn conclude(directory: &Path, heading: &Heading<'_>, all: &[Findings], json: bool) -> Result<ExitCode> {
     write(directory, heading, all)?;
-    print(&if json { format!("{:#}\n", as_json(all)) } else { in_words(all, directory) })?;
+    print(&if json { format!("{:#}\n", as_json(heading, all)) } else { in_words(all, directory) })?;
     let failed = all.iter().any(|findings| findings.failures().next().is_some());
     Ok(ExitCode::from(u8::from(failed)))
 }
@@ -40,7 +40,7 @@ pub(crate) fn put(path: &Path, text: &str) -> Result<()> {
 }
 
 /// What came out, for programs.
-fn as_json(all: &[Findings]) -> Value {
+fn as_json(heading: &Heading<'_>, all: &[Findings]) -> Value {
     let experiment = |findings: &Findings| {
         let series = findings.figures.iter().flat_map(|figure| {
             figure.series.iter().map(|series| {
@@ -54,7 +54,7 @@ fn as_json(all: &[Findings]) -> Value {
         let failures: Vec<Value> = failures.collect();
         json!({ "name": findings.name, "claims": findings.claims, "series": series, "failures": failures })
     };
-    json!({ "experiments": all.iter().map(experiment).collect::<Vec<_>>() })
+    json!({ "made_by": heading.made_by, "experiments": all.iter().map(experiment).collect::<Vec<_>>() })
 }
 
 /// What came out, for a reader.
@@ -64,7 +64,7 @@ fn in_words(all: &[Findings], directory: &Path) -> String {
         let _ = writeln!(text, "{}: {}", findings.name, findings.study.title);
         for claim in &findings.claims {
             say(&mut text, claim, "");
-            claim.readings.iter().for_each(|reading| say(&mut text, reading, "if "));
+            claim.readings.iter().for_each(|reading| say(&mut text, reading, "↳ "));
         }
         for (row, failure) in findings.failures() {
             let _ = writeln!(text, "  went wrong: {failure}\n                 {row}");

@@ -16,7 +16,7 @@ use crate::output::{print, progress};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   vez lab reproduce                            # the names of all experiments
-  vez lab reproduce all --quick                # two minutes on two cores
+  vez lab reproduce all --quick                # less than a minute on two cores
   vez lab reproduce nxr-wait --out wait        # one of them, in full
   vez lab reproduce all --json > report.json
 

@@ -39,16 +39,21 @@ use crate::output::{progress, tell};
   y = \"messages\"
 
 Examples:
-  vez lab sweep locks.toml                     # writes locks/index.html, the plots and the data
-  vez lab sweep locks.toml --shard 3/8         # the third of eight shares, as one of a job array
-  vez lab merge locks                          # puts the shares together
+  vez lab sweep locks.toml               # writes locks/index.html, the plots and the data
+  vez lab sweep locks.toml --shard 3/8   # the third of eight shares, as one of a job array
+  vez lab merge locks                    # puts the shares together
 
-An interrupted sweep goes on where it was when the same command is given again. Values or runs that were added to the file are
-simulated, and those that are there already are not simulated again. In a job array, for Slurm --shard
-$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT with --array=1-8; for an indexed job of Kubernetes --shard
-$((JOB_COMPLETION_INDEX+1))/8; with GNU parallel: parallel vez lab sweep locks.toml --shard {}/8 ::: {1..8}
+An interrupted sweep goes on where it was when the same command is given again. Values and
+runs that were added to the file are simulated; what is there already is not simulated again,
+so a plot or a claim can be changed at any time.
 
-Exit code: 0 measured, 1 a law was broken in a simulation, or nothing moved any more, 2 could not run.")]
+In a job array:
+  Slurm, --array=1-8    --shard $SLURM_ARRAY_TASK_ID/8
+  Kubernetes, indexed   --shard $((JOB_COMPLETION_INDEX + 1))/8
+  GNU parallel          parallel vez lab sweep locks.toml --shard {}/8 ::: {1..8}
+
+Exit code: 0 measured, 1 a law was broken in a simulation, or nothing moved any more, 2 could
+not run.")]
 pub(crate) struct Args {
     /// The file of the study.
     file: PathBuf,
@@ -103,12 +108,12 @@ impl Args {
             study: text,
         };
         let prepared = study.prepare(&name, head.options()).with_context(|| self.file.display().to_string())?;
-        let (part, rows) = Part::open(parts::path(&out, &name, head.shard), &head, self.fresh)?;
+        let whole = &prepared.work;
+        let fix = "take another --out, or --fresh to begin anew";
         let table = out.join("data").join(format!("{name}.csv"));
         let old = if self.fresh { Vec::new() } else { parts::finished(&table)? };
-        let fix = "take another --out, or --fresh to begin anew";
-        let whole = &prepared.work;
         let mut done = parts::by_name(whole, old, &table, fix)?;
+        let (part, rows) = Part::open(parts::path(&out, &name, head.shard), &head, self.fresh)?;
         let in_part = parts::by_name(whole, rows, part.path(), fix)?;
         let work = whole.shard(head.shard);
         // A share is merged without the table, so what it takes from there is in its part.

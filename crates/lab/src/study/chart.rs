@@ -50,7 +50,6 @@ impl Chart {
         let y = expression(&self.y).map_err(|error| wrong(error.to_string()))?;
         let mut columns = vec![self.x.clone(), self.series.clone()];
         columns.extend(self.each.clone());
-        columns.extend(self.filter.0.keys().cloned());
         let mut has_series = false;
         y.columns(&mut |column, series| {
             columns.push(column.to_owned());
@@ -66,6 +65,7 @@ impl Chart {
             let there = table.columns().join(", ");
             return Err(wrong(format!("there is no column \"{column}\"; there are {there}")));
         }
+        self.filter.check(table).map_err(wrong)?;
         let panels: IndexSet<String> = match &self.each {
             Some(each) => {
                 let those = table.rows.iter().filter(|row| self.filter.takes(row));

@@ -134,20 +134,32 @@ impl Claim {
         }
         let table = find(tables, self.table.as_deref()).ok_or_else(|| self.wrong("there is no such table"))?;
         let filter = self.filter.and(&reading.filter);
+        let wrong = |what: String| {
+            let itself = self.text == reading.text;
+            self.wrong(if itself { what } else { format!("read as \"{}\": {what}", reading.text) })
+        };
+        filter.check(table).map_err(wrong)?;
+        if let Some(over) = self.over.as_ref().filter(|over| !table.keys.contains(over)) {
+            return Err(wrong(format!("over is \"{over}\"; take one of {}", table.keys.join(", "))));
+        }
+        self.series_of(at.as_deref().unwrap_or_default(), table)?;
         let series = self.series_of(&rule, table)?;
         let points = points(table, &filter, (!series.is_empty()).then_some(self.series.as_str()));
         for name in &series {
             if !points.iter().any(|point| point.has_series(name)) {
-                return Err(self.wrong(format!("no row has the {} \"{name}\"; look at its `where`", self.series)));
+                return Err(wrong(format!("no row has the {} \"{name}\"; look at its `where`", self.series)));
             }
         }
         let question = Question { rule, at, within: self.within, points: points.len() };
         let found: Vec<Found<'_>> = points.into_iter().map(|point| question.ask(point)).collect();
         if !found.iter().any(|found| found.meant) {
-            return Err(self.wrong("no row is meant by it; look at its `where` and `at`"));
+            return Err(wrong("no row is meant by it; look at its `where` and `at`".to_owned()));
         }
         let (verdict, detail) = self.verdict(&found);
-        let rule = question.in_words(text);
+        let at = reading.at.as_ref().or(self.at.as_ref()).map(|at| format!("at {at}"));
+        let where_ = (!filter.0.is_empty()).then(|| format!("where {filter}"));
+        let whole = [Some(text.to_owned()), question.nearness(), at, where_];
+        let rule = whole.into_iter().flatten().collect::<Vec<_>>().join(", ");
         Ok(Judged { text: reading.text.clone(), verdict, detail, readings: Vec::new(), rule })
     }
 
@@ -185,21 +197,23 @@ impl Claim {
         if of > 1 {
             told.push(match yes {
                 0 => format!("At none of {of} points."),
+                2 if of == 2 => "At both points.".to_owned(),
                 yes if yes == of => format!("At all {of} points."),
-                yes => format!("At {yes} of {of} points."),
+                yes => format!("At {yes} of {of} points: {}.", self.ranges(&meant)),
             });
         }
-        if unclear > 0 && of > 1 {
-            let verb = if unclear == 1 { "it is" } else { "they are" };
-            told.push(format!("At {unclear} of them the runs do not tell: {verb} too few, or too different."));
+        let missing = meant.iter().filter(|found| found.sides.is_none()).count();
+        if missing > 0 {
+            told.push(format!("At {missing} there is nothing to compare."));
         }
-        let alike = found.iter().all(|one| one.answer == found[0].answer);
-        if !alike {
-            let beyond =
-                if found.len() > of { "Looking beyond what it speaks of, it holds for" } else { "It holds for" };
-            told.push(format!("{beyond} {}.", self.ranges(found)));
+        if unclear > missing {
+            told.push(format!("At {} the runs do not tell: they are too few, or differ too much.", unclear - missing));
         }
-        told.extend(extreme(&meant, verdict, &varying(found)));
+        let beyond: Vec<&Found<'_>> = found.iter().filter(|found| !found.meant).collect();
+        if !beyond.is_empty() {
+            told.push(format!("Outside of what it speaks of it holds {}.", self.ranges(&beyond)));
+        }
+        told.extend(extreme(&meant, verdict, &varying(&found.iter().collect::<Vec<_>>())));
         let failed: usize = meant.iter().map(|found| found.point.failed).sum();
         if failed > 0 {
             told.push(format!("{failed} runs that went wrong are left out."));
@@ -208,12 +222,12 @@ impl Claim {
     }
 
     /// Where it holds, in words.
-    fn ranges(&self, found: &[Found<'_>]) -> String {
+    fn ranges(&self, found: &[&Found<'_>]) -> String {
         let varies = varying(found);
         let numeric = |key: &&&str| found.iter().all(|found| matches!(found.point.at(key), Some(Value::Number(_))));
         let over = self.over.as_deref().or_else(|| varies.iter().rfind(numeric).copied());
         let mut groups: indexmap::IndexMap<String, Vec<&Found<'_>>> = indexmap::IndexMap::new();
-        for found in found {
+        for &found in found {
             let rest = varies.iter().copied().filter(|key| Some(*key) != over);
             groups.entry(name(&found.point, rest)).or_default().push(found);
         }
@@ -263,14 +277,19 @@ fn extreme(meant: &[&Found<'_>], verdict: Verdict, keys: &[&str]) -> Option<Stri
 }
 
 fn tell(found: &Found<'_>, keys: &[&str]) -> String {
-    let Some((left, right)) = &found.sides else { return String::new() };
+    let Some([(first, left), (second, right)]) = &found.sides else { return String::new() };
     let name = name(&found.point, keys.iter().copied());
     let at = if name.is_empty() { String::new() } else { format!(" at {name}") };
-    if left == right { format!("{left}{at}") } else { format!("{left} against {right}{at}") }
+    let says_itself = *second == right.to_string() || second.parse::<f64>().is_ok();
+    match (says_itself, left == right) {
+        (true, _) => format!("{first} is {left}{at}"),
+        (false, true) => format!("{first} and {second} are {left}{at}"),
+        (false, false) => format!("{first} is {left}, {second} is {right}{at}"),
+    }
 }
 
 /// The columns of the key in which the points differ.
-fn varying<'t>(found: &[Found<'t>]) -> Vec<&'t str> {
+fn varying<'t>(found: &[&Found<'t>]) -> Vec<&'t str> {
     let Some(first) = found.first() else { return Vec::new() };
     // How much was simulated is no part of the question.
     let keys = first.point.key.iter().map(|(key, _)| *key).filter(|key| !matches!(*key, "entries" | "warmup" | "seed"));

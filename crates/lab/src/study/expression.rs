@@ -159,4 +159,6 @@ pub struct Comparison {
     pub relation: Relation,
     /// What stands on the right.
     pub right: Expression,
+    /// Both sides, as they were written.
+    pub words: [String; 2],
 }

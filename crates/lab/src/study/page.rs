@@ -74,6 +74,7 @@ fn section(findings: &Findings) -> Markup {
         section id=(findings.name) {
             h2 { (study.title) }
             p.of { code { (findings.name) } @if !study.of.is_empty() { " · " (study.of) } }
+            @for citation in citations(&study.of) { p.of { (citation) } }
             @for paragraph in study.setting.split("\n\n").filter(|text| !text.trim().is_empty()) { p { (paragraph) } }
             @if !study.assumed.is_empty() {
                 p.label { "Not stated there, and assumed here:" }
@@ -134,6 +135,16 @@ fn rows(table: &Table) -> Markup {
             }
         }
     }
+}
+
+/// What the keys in a text stand for: `[PO05]` for a paper.
+fn citations(text: &str) -> Vec<String> {
+    let rows = include_str!("../../../../docs/references.md").lines().filter_map(|line| {
+        let (key, rest) = line.strip_prefix("| ")?.split_once(" | ")?;
+        Some((key, rest.trim_end_matches('|').trim()))
+    });
+    let cited = rows.filter(|(key, _)| text.contains(&format!("[{key}]")));
+    cited.map(|(key, rest)| format!("[{key}] {}", rest.replace(['*', '<', '>'], ""))).collect()
 }
 
 /// The name of a file in an address.

@@ -55,6 +55,37 @@ impl Filter {
     }
 }
 
+impl Filter {
+    /// Whether a table has such columns, and of each at least one of the values.
+    pub(super) fn check(&self, table: &Table) -> Result<(), String> {
+        for (column, values) in &self.0 {
+            if !table.has(column) {
+                return Err(format!("there is no column \"{column}\"; there are {}", table.columns().join(", ")));
+            }
+            let only = Self(IndexMap::from([(column.clone(), values.clone())]));
+            if !table.rows.iter().any(|row| only.takes(row)) {
+                return Err(format!("no row has what its `where` asks for: {only}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (column, values)) in self.0.iter().enumerate() {
+            let between = if at == 0 { "" } else { ", " };
+            let words = |value: &Value| match value {
+                Value::Text(text) if text.is_empty() => "nothing".to_owned(),
+                other => other.to_string(),
+            };
+            let values = values.all().iter().map(words).collect::<Vec<_>>().join(" or ");
+            write!(f, "{between}{column} is {values}")?;
+        }
+        Ok(())
+    }
+}
+
 /// One point: what the rows have in common, and the rows, by series, in the order of their runs. A run that went wrong for one of
 /// them is left out for all, so that what remains can be compared run by run.
 #[derive(Clone, Debug)]

@@ -26,8 +26,8 @@ pub(super) struct Found<'t> {
     pub(super) meant: bool,
     /// By how much the comparison that is closest to failing, or fails most, does not: as a part of its right side.
     pub(super) margin: f64,
-    /// Its sides, if there is something to compare.
-    pub(super) sides: Option<(Sample, Sample)>,
+    /// Its sides, with the words for them, if there is something to compare.
+    pub(super) sides: Option<[(String, Sample); 2]>,
 }
 
 /// A rule, and of which points a claim speaks.
@@ -53,13 +53,10 @@ impl Question {
         Found { point, answer, meant, margin, sides }
     }
 
-    /// The rule, with how near is near.
-    pub(super) fn in_words(&self, rule: &str) -> String {
-        let is_loose = |part: &Comparison| self.slack(part.relation) > 0.0;
-        match self.rule.iter().find(|part| is_loose(part)) {
-            Some(part) => format!("{rule}   (± {} %)", 100.0 * self.slack(part.relation)),
-            None => rule.to_owned(),
-        }
+    /// How near is near, if that matters.
+    pub(super) fn nearness(&self) -> Option<String> {
+        let slack = self.rule.iter().map(|part| self.slack(part.relation)).find(|slack| *slack > 0.0)?;
+        Some(format!("within {} %", 100.0 * slack))
     }
 
     /// The part of the right side that makes no difference.
@@ -71,11 +68,12 @@ impl Question {
         }
     }
 
-    fn compare(&self, part: &Comparison, point: &Point<'_>) -> (Answer, f64, Option<(Sample, Sample)>) {
+    fn compare(&self, part: &Comparison, point: &Point<'_>) -> (Answer, f64, Option<[(String, Sample); 2]>) {
         let (Some(left), Some(right)) = (point.sample(&part.left), point.sample(&part.right)) else {
             return (Answer::Unclear, 0.0, None);
         };
-        let sides = Some((left.clone(), right.clone()));
+        let [one, other] = part.words.clone();
+        let sides = Some([(one, left.clone()), (other, right.clone())]);
         if let (Sample::Text(one), Sample::Text(other)) = (&left, &right) {
             let equal = part.relation == Relation::Equal && one == other;
             return (if equal { Answer::Yes } else { Answer::No }, 0.0, sides);

@@ -35,7 +35,9 @@ pub fn rule(text: &str) -> Result<Vec<Comparison>, Unreadable> {
 }
 
 fn comparison(reader: &mut Reader<'_>) -> Result<Comparison, Unreadable> {
+    let start = reader.rest;
     let left = reader.sum()?;
+    let first = start[..start.len() - reader.rest.len()].trim().to_owned();
     let relations = [
         ("<=", Relation::AtMost),
         (">=", Relation::AtLeast),
@@ -46,8 +48,10 @@ fn comparison(reader: &mut Reader<'_>) -> Result<Comparison, Unreadable> {
     ];
     let found = relations.into_iter().find(|(sign, _)| reader.takes(sign));
     let (_, relation) = found.ok_or_else(|| reader.fail("there should be one of < <= > >= = ~ here"))?;
+    let start = reader.rest;
     let right = reader.sum()?;
-    Ok(Comparison { left, relation, right })
+    let second = start[..start.len() - reader.rest.len()].trim().to_owned();
+    Ok(Comparison { left, relation, right, words: [first, second] })
 }
 
 /// Deeper brackets than this nobody writes, nor more terms.
@@ -218,8 +222,9 @@ mod tests {
     #[test]
     fn columns_and_series() {
         let parts = rule("sent.Token[naimi-trehel] <= 2 * wait and 1 < delay-law").expect("a rule");
-        let [Comparison { left, relation, right }, second] = &parts[..] else { panic!("two parts: {parts:?}") };
+        let [Comparison { left, relation, right, words }, second] = &parts[..] else { panic!("two parts: {parts:?}") };
         assert_eq!(second.right, Expression::Column("delay-law".into(), None));
+        assert_eq!(*words, ["sent.Token[naimi-trehel]", "2 * wait"]);
         assert_eq!(*left, Expression::Column("sent.Token".into(), Some("naimi-trehel".into())));
         assert_eq!(*relation, Relation::AtMost);
         let wait = Expression::Column("wait".into(), None);

@@ -159,9 +159,10 @@ impl Table {
     #[must_use]
     pub fn has(&self, column: &str) -> bool {
         // Which kinds of messages there are is known only when one was sent.
-        column.starts_with("sent.")
-            || self.keys.iter().any(|key| key == column)
-            || self.rows.iter().any(|row| row.0.contains_key(column))
+        let sends = |row: &Row| row.0.keys().any(|column| column.starts_with("sent."));
+        let is_key = self.keys.iter().any(|key| key == column);
+        let is_open = column.starts_with("sent.") && !self.rows.iter().any(sends);
+        is_key || is_open || self.rows.iter().any(|row| row.0.contains_key(column))
     }
 
     /// As CSV, with a line of names first.

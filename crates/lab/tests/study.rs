@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use vez_lab::experiments;
 use vez_lab::study::{
     Study, Work,
     claim::{Claim, Judged, Verdict},
@@ -138,13 +139,13 @@ fn where_it_holds_is_told_as_a_range() {
     assert_eq!(judged.verdict, Verdict::OnlyIf);
     assert_eq!(
         judged.detail,
-        "At 3 of 4 points. It holds for rate from 0.1 to 0.2 and rate 0.8. Fails most: 2.500 against 2 at rate 0.4."
+        "At 3 of 4 points: rate from 0.1 to 0.2 and rate 0.8. Fails most: wait[a] is 2.500, wait[b] is 2 at rate 0.4."
     );
     let low = judge("rule = \"wait[a] < wait[b]\"\nat = \"rate <= 0.2\"", &crossing);
     assert_eq!(low.verdict, Verdict::Holds, "of what it speaks of");
-    assert!(low.detail.contains("Looking beyond what it speaks of, it holds for rate from 0.1 to 0.2 and rate 0.8."));
+    assert!(low.detail.contains("At both points. Outside of what it speaks of it holds for rate 0.8."));
     let filtered = judge("rule = \"wait[a] < wait[b]\"\nwhere = { rate = [0.1, 0.8] }", &crossing);
-    assert_eq!((filtered.verdict, filtered.detail.contains("At all 2 points.")), (Verdict::Holds, true));
+    assert_eq!((filtered.verdict, filtered.detail.starts_with("At both points.")), (Verdict::Holds, true));
 }
 
 #[test]
@@ -162,7 +163,7 @@ fn what_is_missing_cannot_be_told() {
     let gap = exact(&[("a", 0.1, 1.0), ("b", 0.1, 2.0), ("a", 0.9, 1.0)]);
     let judged = judge("rule = \"wait[a] < wait[b]\"", &gap);
     assert_eq!(judged.verdict, Verdict::OnlyIf);
-    let detail = "At 1 of 2 points. At 1 there is nothing to compare. It holds for rate 0.1.";
+    let detail = "At 1 of 2 points: rate 0.1. At 1 there is nothing to compare.";
     assert!(judged.detail.starts_with(detail), "{}", judged.detail);
     assert_eq!(verdict("wait[a] / 0 < 3", &gap), Verdict::Untold);
     let claim: Claim = toml::from_str("text = \"a\"\nrule = \"wait[c] < 3\"").expect("a claim");
@@ -276,7 +277,14 @@ fn mistakes_are_named_before_anything_is_run() {
         (plot("x = \"rate\"\ny = \"messages +\""), "the plot \"p\": cannot read \"messages +\""),
         (claim("rule = \"messages[fila] < \""), "the claim \"c\": cannot read"),
         (claim("rule = \"mesages[fila] < 3\""), "the claim \"c\": there is no column \"mesages\""),
-        (claim("rule = \"wait < 3\"\nwhere = { nodes = 4 }"), "the claim \"c\": no row is meant by it"),
+        (
+            claim("rule = \"wait < 3\"\nwhere = { nodes = 4 }"),
+            "the claim \"c\": no row has what its `where` asks for: nodes is 4",
+        ),
+        (claim("rule = \"wait < 3\"\nat = \"rate > 7\""), "the claim \"c\": no row is meant by it"),
+        (claim("rule = \"wait < 3\"\nat = \"rate > low\""), "the claim \"c\": there is no column \"low\""),
+        (claim("rule = \"wait < 3\"\nwhere = { topo = 4 }"), "the claim \"c\": there is no column \"topo\""),
+        (claim("rule = \"wait < 3\"\nover = \"rat\""), "over is \"rat\"; take one of version"),
         (claim("rule = \"wait[nrx] < 3\""), "the claim \"c\": no row has the algorithm \"nrx\""),
         (claim("rule = \"wait < 3\"\nwithin = -1"), "within is a part of the right side"),
         (claim("rule = \"wait < 3\"\ntable = \"none\""), "there is no such table"),
@@ -301,6 +309,28 @@ fn the_same_is_not_simulated_twice() {
     assert_eq!(prepared(&text, Options::default()).len(), 2 * 2 * 3 * (2 + 1), "two rates, and saturated has none");
     let twice = format!("{SWEEP}{}", SWEEP.replace("title = \"a sweep\"", ""));
     assert_eq!(prepared(&twice, Options::default()).len(), 2 * 2 * 3);
+}
+
+/// A kind of message that nobody sends is a slip, if others are sent.
+#[test]
+fn a_kind_of_message_that_is_not_there_is_named() {
+    let mut kinds = exact(&[("a", 1.0, 1.0), ("b", 1.0, 2.0)]);
+    kinds.rows[0].set("sent.Token", 1.0);
+    assert_eq!(verdict("sent.Token[b] = 0 and sent.Token[a] = 1", &kinds), Verdict::Holds, "b has sent none");
+    let claim: Claim = toml::from_str("text = \"a\"\nrule = \"sent.Tokn[a] = 0\"").expect("a claim");
+    let error = claim.judge(std::slice::from_ref(&kinds)).expect_err("a slip").to_string();
+    assert!(error.contains("there is no column \"sent.Tokn\""), "{error}");
+}
+
+#[test]
+fn what_was_printed_stands_beside_what_happens() {
+    let study = experiments::find("ricart-agrawala-transcripts").expect("it is there").expect("a study");
+    let prepared = study.prepare("a", Options::default()).expect("it can be played");
+    let lines = prepared.tables.iter().find(|table| table.name == "lines").expect("lines are compared");
+    assert_eq!(lines.rows.len(), 31 + 13 + 31 + 3 + 2 + 3);
+    for row in &lines.rows {
+        assert_eq!(row.get("ours"), row.get("printed"), "{row:?}");
+    }
 }
 
 #[test]

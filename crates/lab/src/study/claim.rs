@@ -211,7 +211,7 @@ impl Claim {
         }
         let beyond: Vec<&Found<'_>> = found.iter().filter(|found| !found.meant).collect();
         if !beyond.is_empty() {
-            told.push(format!("Outside of what it speaks of it holds {}.", self.ranges(&beyond)));
+            told.push(format!("Outside of what it speaks of it holds for {}.", self.ranges(&beyond)));
         }
         told.extend(extreme(&meant, verdict, &varying(&found.iter().collect::<Vec<_>>())));
         let failed: usize = meant.iter().map(|found| found.point.failed).sum();
@@ -240,8 +240,8 @@ impl Claim {
                 });
             }
             let where_ = match over {
-                _ if those.iter().all(|found| found.answer == Answer::Yes) => "everywhere".to_owned(),
-                _ if those.iter().all(|found| found.answer != Answer::Yes) => "nowhere".to_owned(),
+                _ if those.iter().all(|found| found.answer == Answer::Yes) => "all of them".to_owned(),
+                _ if those.iter().all(|found| found.answer != Answer::Yes) => "none of them".to_owned(),
                 Some(over) => runs(&those, over),
                 None => "in part".to_owned(),
             };

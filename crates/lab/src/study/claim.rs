@@ -247,10 +247,12 @@ impl Claim {
             };
             alike.entry(where_).or_default().push(group);
         }
-        let told = alike.into_iter().map(|(where_, groups)| match &groups[..] {
-            [only] if only.is_empty() => where_,
-            groups => format!("{}: {where_}", groups.join(" / ")),
-        });
+        let is_same = alike.len() == 1;
+        let told = alike.into_iter().map(
+            |(where_, groups)| {
+                if is_same { where_ } else { format!("{}: {where_}", groups.join(" / ")) }
+            },
+        );
         told.collect::<Vec<_>>().join("; ")
     }
 }

@@ -59,12 +59,14 @@ impl Command {
 
 /// The algorithm of that name, or which one may have been meant.
 fn find(name: &str) -> Result<&'static catalog::Entry> {
-    catalog::find(name).ok_or_else(|| {
-        let likeness = |entry: &&catalog::Entry| (strsim::jaro_winkler(name, entry.name) * 1000.0) as u32;
-        let nearest = catalog::ALL.iter().max_by_key(likeness).filter(|entry| likeness(entry) > 700);
-        match nearest {
-            Some(entry) => anyhow!("unknown algorithm \"{name}\"; did you mean {}?", entry.name),
-            None => anyhow!("unknown algorithm \"{name}\"; see vez lab list"),
-        }
+    catalog::find(name).ok_or_else(|| match nearest(name, catalog::ALL.iter().map(|entry| entry.name)) {
+        Some(nearest) => anyhow!("unknown algorithm \"{name}\"; did you mean {nearest}?"),
+        None => anyhow!("unknown algorithm \"{name}\"; see vez lab list"),
     })
+}
+
+/// The name that may have been meant.
+fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    let likeness = |other: &&str| (strsim::jaro_winkler(name, other) * 1000.0) as u32;
+    known.max_by_key(likeness).filter(|other| likeness(other) > 700)
 }

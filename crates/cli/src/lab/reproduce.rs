@@ -9,7 +9,7 @@ use vez_lab::{
     study::{Heading, Study, sweep::Options},
 };
 
-use super::report;
+use super::{nearest, report};
 use crate::output::{print, progress};
 
 /// Run the experiments of the papers, and judge what they claim.
@@ -76,9 +76,7 @@ impl Args {
     fn names(&self) -> Result<Vec<&'static str>> {
         let known = experiments::names();
         if let Some(name) = self.experiments.iter().find(|name| *name != "all" && !known.contains(&name.as_str())) {
-            let likeness = |other: &&str| (strsim::jaro_winkler(name, other) * 1000.0) as u32;
-            let nearest = known.iter().copied().max_by_key(likeness).filter(|other| likeness(other) > 700);
-            return Err(match nearest {
+            return Err(match nearest(name, known.iter().copied()) {
                 Some(nearest) => anyhow!("unknown experiment \"{name}\"; did you mean {nearest}?"),
                 None => anyhow!("unknown experiment \"{name}\"; there are all, {}", known.join(", ")),
             });

@@ -28,7 +28,8 @@ pub enum Axis {
 }
 
 /// What is written at an arrow.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Words {
     /// Nothing: the legend says which kind it is.
     Nothing,

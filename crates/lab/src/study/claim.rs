@@ -11,7 +11,7 @@ use super::{
     point::{Filter, Point, points},
     question::{Answer, Found, Question},
     reader::rule,
-    table::{Table, Value},
+    table::{RUN, Table, Value},
 };
 
 /// A claim, as it stands in a file.
@@ -158,7 +158,12 @@ impl Claim {
         let (verdict, detail) = self.verdict(&found);
         let at = reading.at.as_ref().or(self.at.as_ref()).map(|at| format!("at {at}"));
         let where_ = (!filter.0.is_empty()).then(|| format!("where {filter}"));
-        let whole = [Some(text.to_owned()), question.nearness(), at, where_];
+        let whole = [
+            Some(text.to_owned()),
+            question.nearness(!table.rows.iter().any(|row| row.0.contains_key(RUN))),
+            at,
+            where_,
+        ];
         let rule = whole.into_iter().flatten().collect::<Vec<_>>().join(", ");
         Ok(Judged { text: reading.text.clone(), verdict, detail, readings: Vec::new(), rule })
     }

@@ -53,16 +53,17 @@ impl Question {
         Found { point, answer, meant, margin, sides }
     }
 
-    /// How near is near, if that matters.
-    pub(super) fn nearness(&self) -> Option<String> {
-        let slack = self.rule.iter().map(|part| self.slack(part.relation)).find(|slack| *slack > 0.0)?;
+    /// How near is near, if that matters: without chance it does for `~` only.
+    pub(super) fn nearness(&self, is_exact: bool) -> Option<String> {
+        let slack = self.rule.iter().map(|part| self.slack(part.relation, is_exact)).find(|slack| *slack > 0.0)?;
         Some(format!("within {} %", 100.0 * slack))
     }
 
     /// The part of the right side that makes no difference.
-    fn slack(&self, relation: Relation) -> f64 {
+    fn slack(&self, relation: Relation, is_exact: bool) -> f64 {
         match relation {
             Relation::Less | Relation::More | Relation::Equal => 0.0,
+            Relation::AtMost | Relation::AtLeast if is_exact => 0.0,
             Relation::AtMost | Relation::AtLeast => self.within.unwrap_or(0.01),
             Relation::Near => self.within.unwrap_or(0.05),
         }
@@ -92,7 +93,7 @@ impl Question {
             Sample::Text(_) => return (Answer::Unclear, 0.0, None),
         };
         let is_exact = matches!(difference, Sample::Exact(_));
-        let slack = if is_exact && part.relation != Relation::Near { 0.0 } else { self.slack(part.relation) };
+        let slack = self.slack(part.relation, is_exact);
         let (answer, margin) = relate(part.relation, mean, unsure, slack * right.mean.abs(), is_exact);
         (answer, if right.mean == 0.0 { margin } else { margin / right.mean.abs() }, sides)
     }

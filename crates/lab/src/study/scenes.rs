@@ -48,7 +48,7 @@ pub(super) struct SceneFile {
     labels: Vec<String>,
     /// What is written at arrows.
     #[serde(default)]
-    words: Words,
+    words: draw::Words,
     /// How long the intervals are in which messages and entries are counted, if they are.
     interval: Option<f64>,
     /// Whether the page shows the transcript.
@@ -69,16 +69,6 @@ enum Drawing {
     Tree,
     Hypercube,
     Nothing,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Words {
-    Nothing,
-    #[default]
-    Kind,
-    Brief,
-    Text,
 }
 
 /// What came of all scenes of a study.
@@ -243,12 +233,7 @@ impl SceneFile {
                 &draw::Options {
                     title: title.clone(),
                     axis: if self.rest.is_empty() { draw::Axis::Step } else { draw::Axis::Time },
-                    words: match self.words {
-                        Words::Nothing => draw::Words::Nothing,
-                        Words::Kind => draw::Words::Kind,
-                        Words::Brief => draw::Words::Brief,
-                        Words::Text => draw::Words::Text,
-                    },
+                    words: self.words,
                     labels: self.labels.clone(),
                     ..draw::Options::default()
                 },

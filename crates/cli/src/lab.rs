@@ -1,7 +1,9 @@
 //! `vez lab`: the laboratory.
 
 mod check;
+mod emulate;
 mod list;
+mod measured;
 mod merge;
 mod ordeal;
 mod parts;
@@ -29,6 +31,8 @@ pub(crate) enum Command {
     Check(check::Args),
     /// Simulate an algorithm under random faults, many times.
     Ordeal(ordeal::Args),
+    /// Run an algorithm over real sockets, and measure it beside the simulator.
+    Emulate(emulate::Args),
     /// Write a simulated run down as JSON Lines.
     Trace(trace::Args),
     /// Run the experiments of the papers, and judge what they claim.
@@ -48,6 +52,7 @@ impl Command {
             Self::Run(args) => args.run(),
             Self::Check(args) => args.run(),
             Self::Ordeal(args) => args.run(),
+            Self::Emulate(args) => args.run(),
             Self::Trace(args) => args.run(),
             Self::Reproduce(args) => args.run(),
             Self::Sweep(args) => args.run(),

@@ -129,7 +129,7 @@ pub fn draw<A: Algorithm>(seed: u64, number: u64) -> Config {
         askers: None,
         hold: 0.5 * stream.uniform(),
         delay: 0.1,
-        delay_law: laws[stream.below(2)],
+        delay_law: laws[stream.below(2)].clone(),
         order: A::MODEL.order,
         faults: faults(A::MODEL, nodes, &mut stream),
         keep_going: false,

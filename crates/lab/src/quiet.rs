@@ -12,7 +12,7 @@ thread_local! {
 }
 
 /// Runs something that may panic, prints nothing if it does, and returns what the panic said.
-pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let usual = take_hook();

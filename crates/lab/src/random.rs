@@ -9,7 +9,7 @@ use vez_algorithms::NodeId;
 /// What random numbers are used for. Each use has a stream of its own, so that one more number drawn for one purpose
 /// changes nothing for another: two algorithms under the same seed meet the same clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// When clients ask.
     Arrivals,
     /// How long messages take.
@@ -27,10 +27,12 @@ pub(crate) enum Purpose {
 }
 
 /// A stream of random numbers. Its key is (seed, run, node, purpose), so no two streams have anything in common.
-pub(crate) struct Stream(ChaCha8Rng);
+pub struct Stream(ChaCha8Rng);
 
 impl Stream {
-    pub(crate) fn new(seed: u64, run: u64, node: NodeId, purpose: Purpose) -> Self {
+    /// The stream for one purpose of one node in one run.
+    #[must_use]
+    pub fn new(seed: u64, run: u64, node: NodeId, purpose: Purpose) -> Self {
         let mut key = [0; 32];
         for (bytes, word) in key.chunks_exact_mut(8).zip([seed, run, u64::from(node.0), purpose as u64]) {
             bytes.copy_from_slice(&word.to_le_bytes());
@@ -39,18 +41,18 @@ impl Stream {
     }
 
     /// From 0 up to but not 1.
-    pub(crate) fn uniform(&mut self) -> f64 {
+    pub fn uniform(&mut self) -> f64 {
         const ONE_IN_2_53: f64 = 1.0 / (1_u64 << 53) as f64;
         (self.0.next_u64() >> 11) as f64 * ONE_IN_2_53
     }
 
     /// Exponentially distributed, with mean 1. The logarithm is not the platform's, which may differ in the last bit.
-    pub(crate) fn exponential(&mut self) -> f64 {
+    pub fn exponential(&mut self) -> f64 {
         -libm::log1p(-self.uniform())
     }
 
     /// A whole number below `n`.
-    pub(crate) fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.0.next_u64()) * n as u128) >> 64) as usize
     }
 }

@@ -26,6 +26,7 @@ pub use self::{
     clients::{Arrivals, Hot, Script},
     engine::{Event, Watch},
     faults::{Fault, Faults, ScriptError},
+    metrics::{Measured, Metrics},
     network::DelayLaw,
     report::{Detection, Report, Starving, Wait},
 };
@@ -121,6 +122,13 @@ impl Config {
             let fix =
                 if self.delay > 0.0 { "take one from 1e-6 to 1e6" } else { "it must be above 0, such as --delay 0.1" };
             return number("delay", self.delay.to_string(), fix);
+        }
+        if matches!(&self.delay_law, DelayLaw::Measured(delays) if delays.is_empty()) {
+            return number(
+                "delay",
+                "measured nowhere".to_owned(),
+                "there must be at least one message to measure it by",
+            );
         }
         if !(0.0..=1e6).contains(&self.hold) {
             let fix = if self.hold > 0.0 { "take at most 1e6" } else { "it must be 0 or above, such as --hold 0.01" };
@@ -225,7 +233,7 @@ fn one<A: Algorithm, W: Watch<A>>(
     stopwatch: fn() -> Duration,
     progress: &dyn Fn(u64),
     watch: W,
-) -> Result<metrics::Measured, CannotReport> {
+) -> Result<Measured, CannotReport> {
     let mut engine = Engine::<A, W>::new(config, run, watch)?;
     let started = stopwatch();
     let done = quiet::catch(|| engine.run(progress));

@@ -150,7 +150,7 @@ impl Wanted {
             hot: self.hot,
             hold: self.hold,
             delay: self.delay,
-            delay_law: self.delay_law,
+            delay_law: self.delay_law.clone(),
             order: self.network.map_or(entry.assumptions.order, Order::from),
             faults: self.faults.clone(),
             keep_going: self.keep_going,
@@ -180,11 +180,11 @@ impl Wanted {
         }
         // Somebody who was turned away asks again after about the time that a message takes.
         let about = Duration::try_from_secs_f64(self.delay.min(1e6)).unwrap_or_default();
-        let patience = match (self.patience, self.delay_law) {
+        let patience = match (self.patience, &self.delay_law) {
             (Some(patience), _) => seconds("patience", patience)?,
             (None, DelayLaw::Uniform | DelayLaw::Constant) => about * 5 / 2,
             // There is no bound: one message in millions takes longer than this.
-            (None, DelayLaw::Exponential) => about * 40,
+            (None, DelayLaw::Exponential | DelayLaw::Measured(_)) => about * 40,
         };
         let usual = System::of(nodes);
         let replicas = self.replicas.unwrap_or(usual.replicas);

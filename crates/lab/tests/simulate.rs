@@ -23,7 +23,7 @@ fn measure_any(entry: &catalog::Entry, config: Config) -> Result<sim::Report, St
     let model = entry.assumptions;
     let order = if model.order == Order::Fifo { Order::Fifo } else { config.order };
     let bounded = model.timing == Timing::Bounded || model.detector;
-    let delay_law = if bounded { DelayLaw::Uniform } else { config.delay_law };
+    let delay_law = if bounded { DelayLaw::Uniform } else { config.delay_law.clone() };
     let config = Config { order, delay_law, ..config };
     let result = named::run(entry.name, Detector::HiAdsd, &config, || Duration::ZERO, &|_| {});
     result.expect("it is in the catalog").map_err(|error| {

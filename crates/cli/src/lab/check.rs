@@ -15,7 +15,7 @@ use vez_lab::{
 
 use super::{
     find,
-    system::{SystemArgs, arranged},
+    system::{NetworkArgs, SystemArgs, arranged},
 };
 use crate::output::{counted, print, progress, stopwatch, thousands};
 
@@ -41,6 +41,8 @@ pub(crate) struct Args {
     nodes: usize,
     #[command(flatten)]
     system: SystemArgs,
+    #[command(flatten)]
+    network: NetworkArgs,
     /// How often each client asks.
     #[arg(long, default_value_t = 2)]
     requests: u32,
@@ -99,7 +101,7 @@ impl Args {
         let setup = system.setup(1, 0)?;
         let config = Config {
             workload: if self.unbounded { Workload::Unbounded } else { Workload::Requests(self.requests) },
-            order: self.system.order(entry),
+            order: self.network.order(entry),
             askers: self.system.askers,
             mixed: self.mixed,
             crashes: self.crashes,

@@ -1,22 +1,22 @@
 //! `vez lab run`
 
-use std::{fmt::Write, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::json;
-use vez_algorithms::catalog::Entry;
 use vez_lab::{
     named::{self, Detector, Record},
-    sim::{CannotReport, Config, Failure, Report, Starving},
+    sim::{CannotReport, Config, Failure, Report},
     trace::Tail,
     wanted::Wanted,
 };
 
 use super::{
     find,
-    system::{LoadArgs, arranged},
+    measured::{Unit, describe},
+    system::LoadArgs,
 };
-use crate::output::{counted, print, progress, stopwatch, tell, thousands};
+use crate::output::{print, progress, stopwatch, tell, thousands};
 
 /// Simulate an algorithm and measure messages and waiting times.
 #[derive(clap::Args)]
@@ -79,7 +79,8 @@ impl Args {
                     (true, _) => format!("{}\n", serde_json::to_string_pretty(&report)?),
                     (_, true) => csv(&report)?,
                     (false, false) => {
-                        describe(entry, &report, &self.load.describe(entry), &self.load.describe_world(entry, &config))
+                        let (load, world) = (self.load.describe(entry), self.load.describe_world(entry, &config));
+                        format!("{}\n{}", describe(entry, &report, &load, &world, Unit::Virtual), delivered(&report))
                     }
                 })?;
                 Ok(ExitCode::from(u8::from(report.violations > 0)))
@@ -93,59 +94,13 @@ impl Args {
     }
 }
 
-fn describe(entry: &Entry, report: &Report, load: &str, world: &str) -> String {
-    let Report { nodes, askers, topology, settings, runs, entries, .. } = report;
-    let whole = arranged(entry, *nodes, *askers, *topology, settings);
-    let runs = counted(*runs, "run", "runs");
-    let warmup = match report.warmup {
-        0 => String::new(),
-        warmup => format!(" after {} that are not measured", thousands(warmup)),
-    };
-    let mut text =
-        format!("{whole}, {load}; {runs} of {}{warmup}\n{world}\n\n", counted(*entries as usize, "entry", "entries"));
-    let measured = entries * report.runs as u64;
-    let _ = writeln!(text, "messages an entry      {}", report.messages_per_entry);
-    for (kind, count) in &report.messages_by_type {
-        let _ = writeln!(text, "  {kind:20} {:.4}", *count as f64 / measured as f64);
-    }
-    let wait = &report.wait;
-    let ci95 = wait.ci95.map_or(String::new(), |ci95| format!(" ± {ci95:.4}"));
-    let _ = writeln!(text, "wait                   {:.4}{ci95}", wait.mean);
-    let _ = writeln!(text, "  p50, p95, p99        {:.4}, {:.4}, {:.4}", wait.p50, wait.p95, wait.p99);
-    let starving = report.starving.map_or(String::new(), |Starving { node, waited, run }| {
-        format!("; at the end of run {run} {node} had waited for {waited:.4}, and was still waiting")
-    });
-    let _ = writeln!(text, "  longest              {:.4}{starving}", wait.max);
-    if let Some(delay) = report.synchronisation_delay {
-        let _ = writeln!(text, "synchronisation delay  {delay}");
-    }
-    let _ = writeln!(text, "bypasses an entry      {}, at most {}", report.bypasses, report.most_bypasses);
-    let _ = writeln!(text, "fairness (Jain)        {}", report.fairness);
-    if let Some(detection) = report.detection {
-        let ci95 = detection.ci95.map_or(String::new(), |ci95| format!(" ± {ci95:.4}"));
-        let _ = writeln!(text, "detection of a crash   {:.4}{ci95}, at most {:.4}", detection.mean, detection.worst);
-    }
-    for (name, value) in &report.measures {
-        let _ = writeln!(text, "{name:22} {value}");
-    }
-    if !report.faults.is_empty() {
-        let crashes = counted(report.crashes as usize, "crash", "crashes");
-        let returns = counted(report.restarts as usize, "return", "returns");
-        let losses = counted(report.losses as usize, "lost message", "lost messages");
-        let doubles = counted(report.doubles as usize, "doubled message", "doubled messages");
-        let _ = writeln!(text, "went wrong in all      {crashes}, {returns}, {losses}, {doubles}");
-    }
-    if report.violations > 0 {
-        let _ = writeln!(text, "violations             {} in {} entries", report.violations, thousands(measured));
-    }
-    let _ = writeln!(
-        text,
-        "\n{} messages delivered in {:.2} s of simulation, {:.1} million a second; ± is a 95 % interval over the runs",
+fn delivered(report: &Report) -> String {
+    format!(
+        "{} messages delivered in {:.2} s of simulation, {:.1} million a second; ± is a 95 % interval over the runs\n",
         thousands(report.deliveries),
         report.seconds,
         report.deliveries as f64 / report.seconds.max(f64::EPSILON) / 1e6
-    );
-    text
+    )
 }
 
 fn csv(report: &Report) -> Result<String> {

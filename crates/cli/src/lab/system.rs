@@ -4,6 +4,7 @@ use std::{fs, path::PathBuf, str::FromStr};
 
 use anyhow::{Context, Result};
 use vez_algorithms::{Order, Setting, catalog::Entry};
+use vez_emulator::seconds;
 use vez_lab::{
     named::Detector,
     sim::{Config, DelayLaw, Hot},
@@ -19,9 +20,6 @@ pub(crate) struct SystemArgs {
     /// geometric.
     #[arg(long, default_value = "binary", value_name = "SHAPE")]
     pub(crate) topology: Topology,
-    /// Whether messages may overtake each other: fifo, or any. By default any if the algorithm allows it.
-    #[arg(long, value_name = "ORDER")]
-    pub(crate) network: Option<Network>,
     /// The quorums of algorithms that vote: grid, plane or star. By default grid.
     #[arg(long, value_name = "KIND")]
     quorum: Option<Quorum>,
@@ -47,25 +45,34 @@ pub(crate) struct SystemArgs {
     #[arg(long, value_name = "NUMBER")]
     pub(crate) askers: Option<usize>,
     /// How long a node waits for an answer before it takes the other for dead; by default longer than two messages take.
-    #[arg(long, value_name = "TIME")]
-    patience: Option<f64>,
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub(crate) patience: Option<f64>,
     /// How long a node pauses between two rounds of what it does again and again; by default ten times that.
-    #[arg(long, value_name = "TIME")]
-    period: Option<f64>,
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub(crate) period: Option<f64>,
 }
 
-impl SystemArgs {
+/// The network of those who imagine one.
+#[derive(clap::Args)]
+pub(crate) struct NetworkArgs {
+    /// Whether messages may overtake each other: fifo, or any. By default any if the algorithm allows it.
+    #[arg(long, value_name = "ORDER")]
+    pub(crate) network: Option<Network>,
+}
+
+impl NetworkArgs {
     /// The network asked for, or the weakest that the algorithm allows.
     pub(crate) fn order(&self, entry: &Entry) -> Order {
         self.network.map_or(entry.assumptions.order, Order::from)
     }
+}
 
+impl SystemArgs {
     /// All of it, on so many nodes.
     pub(crate) fn wanted(&self, nodes: usize) -> Wanted {
         Wanted {
             nodes,
             topology: self.topology,
-            network: self.network,
             quorum: self.quorum,
             k: self.k,
             groups: self.groups,
@@ -102,6 +109,8 @@ pub(crate) struct LoadArgs {
     nodes: usize,
     #[command(flatten)]
     pub(crate) system: SystemArgs,
+    #[command(flatten)]
+    network: NetworkArgs,
     /// How often a node's client asks in a unit of time, λ.
     #[arg(long, default_value_t = 0.1, allow_negative_numbers = true, conflicts_with = "script")]
     rate: f64,
@@ -152,13 +161,14 @@ impl LoadArgs {
     /// All of it. What is read from files is read here.
     pub(crate) fn wanted(&self) -> Result<Wanted> {
         Ok(Wanted {
+            network: self.network.network,
             arrivals: self.arrivals,
             rate: self.rate,
             script: self.script.as_ref().map(read).transpose()?,
             hot: self.hot,
             hold: self.hold,
             delay: self.delay,
-            delay_law: self.delay_law,
+            delay_law: self.delay_law.clone(),
             faults: self.faults.as_ref().map(read).transpose()?.unwrap_or_default(),
             detector: self.detector,
             until: self.until,
@@ -169,10 +179,10 @@ impl LoadArgs {
 
     /// The network, the stay and the faults in words.
     pub(crate) fn describe_world(&self, entry: &Entry, config: &Config) -> String {
-        let delay = match self.delay_law {
+        let delay = match &self.delay_law {
             DelayLaw::Uniform => format!("up to {}", self.delay),
             DelayLaw::Constant => format!("{}", self.delay),
-            DelayLaw::Exponential => format!("{} on average", self.delay),
+            DelayLaw::Exponential | DelayLaw::Measured(_) => format!("{} on average", self.delay),
         };
         let order = match config.order {
             Order::Fifo => "in order",

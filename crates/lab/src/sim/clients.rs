@@ -135,13 +135,6 @@ pub(super) struct Client<F: Family> {
     pub(super) seen: algorithms::Client<F>,
     /// Counts the lives of the node: what was meant for an earlier one no longer counts.
     pub(super) life: u32,
-    /// When the request that waits, or the last one that did, came.
-    pub(super) asked_at: f64,
-    /// Its number among all requests.
-    pub(super) request: u64,
-    /// How many requests were waiting then, and how many entries there had been.
-    pub(super) ahead: u64,
-    pub(super) entries_before: u64,
     /// When the requests came that wait behind it at the same node.
     pub(super) backlog: VecDeque<f64>,
     stream: Stream,
@@ -158,10 +151,6 @@ impl<F: Family> Client<F> {
         Self {
             seen: algorithms::Client::default(),
             life: 0,
-            asked_at: 0.0,
-            request: 0,
-            ahead: 0,
-            entries_before: 0,
             backlog: VecDeque::new(),
             stream: Stream::new(config.seed, run, node, Purpose::Arrivals),
             interval,

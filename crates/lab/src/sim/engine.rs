@@ -341,15 +341,12 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
 
     pub(super) fn measured(mut self, elapsed: Duration) -> Measured {
         let living = self.nodes.iter().zip(&self.troubles.crashed).filter(|(_, crashed)| !**crashed);
-        let mut waiting: Option<(NodeId, f64)> = None;
         for (node, client) in NodeId::all(self.nodes.len()).zip(&self.clients) {
             if client.seen.phase == Phase::Waiting {
-                self.metrics.unserved(client);
-                let waited = self.now - client.asked_at;
-                waiting = waiting.filter(|(_, longest)| *longest >= waited).or(Some((node, waited)));
+                self.metrics.still_waits(node, self.now);
             }
         }
         self.metrics.measures = P::measures(&living.map(|(node, _)| node).collect::<Vec<_>>());
-        self.metrics.measured(self.now, waiting, elapsed)
+        self.metrics.measured(self.now, elapsed)
     }
 }

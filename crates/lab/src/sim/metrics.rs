@@ -1,19 +1,18 @@
 //! What is measured in a run.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{borrow::Cow, collections::VecDeque, time::Duration};
 
 use hdrhistogram::Histogram;
-use vez_algorithms::{Family, NodeId};
-
-use super::clients::Client;
+use vez_algorithms::NodeId;
 
 /// Waiting times are counted in billionths of the unit of time.
 pub(super) const TICKS: f64 = 1e9;
 
 /// What came out of one run.
-pub(super) struct Measured {
+pub struct Measured {
     pub(super) entries: u64,
-    pub(super) messages: Vec<(&'static str, u64)>,
+    /// How many messages there were, by their kind.
+    pub messages: Vec<(Cow<'static, str>, u64)>,
     /// In `TICKS`.
     pub(super) waits: Histogram<u64>,
     pub(super) mean_wait: f64,
@@ -25,9 +24,12 @@ pub(super) struct Measured {
     pub(super) fairness: f64,
     pub(super) mean_waiting: f64,
     pub(super) throughput: f64,
-    pub(super) busiest: Option<f64>,
-    pub(super) deliveries: u64,
-    pub(super) losses: u64,
+    /// The share of all messages that went to the node that received most of them.
+    pub busiest: Option<f64>,
+    /// Messages delivered.
+    pub deliveries: u64,
+    /// Messages lost on the way.
+    pub losses: u64,
     pub(super) doubles: u64,
     pub(super) crashes: u64,
     pub(super) restarts: u64,
@@ -45,8 +47,19 @@ impl Measured {
     }
 }
 
-/// Watches a run and adds up. Entries during the warm-up move it along but do not count.
-pub(super) struct Metrics {
+/// The last request of a node's client.
+#[derive(Clone, Default)]
+struct Request {
+    asked_at: f64,
+    /// Its number among all requests.
+    number: u64,
+    /// How many requests were waiting then, and how many entries there had been.
+    ahead: u64,
+    entries_before: u64,
+}
+
+/// Watches a run and adds up, in whatever unit of time. Entries during the warm-up move it along but do not count.
+pub struct Metrics {
     warmup: u64,
     entries: u64,
     messages: Vec<(&'static str, u64)>,
@@ -59,6 +72,9 @@ pub(super) struct Metrics {
     /// The numbers of the requests that wait, in ascending order.
     waiting: VecDeque<u64>,
     requests: u64,
+    last_request: Vec<Request>,
+    /// Who waits at the end, and for how long.
+    unserved: Option<(NodeId, f64)>,
     bypasses: u64,
     most_bypasses: u64,
     entries_of: Vec<u64>,
@@ -73,7 +89,8 @@ pub(super) struct Metrics {
     deliveries: u64,
     pub(super) losses: u64,
     pub(super) doubles: u64,
-    pub(super) crashes: u64,
+    /// How many nodes have crashed.
+    pub crashes: u64,
     pub(super) restarts: u64,
     detections: u64,
     total_detection: f64,
@@ -83,7 +100,9 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    pub(super) fn new(nodes: usize, clients: usize, warmup: u64) -> Self {
+    /// Nothing has happened yet. Of the nodes, the first so many have clients.
+    #[must_use]
+    pub fn new(nodes: usize, clients: usize, warmup: u64) -> Self {
         Self {
             warmup,
             entries: 0,
@@ -95,6 +114,8 @@ impl Metrics {
             total_hand_over: 0.0,
             waiting: VecDeque::new(),
             requests: 0,
+            last_request: vec![Request::default(); nodes],
+            unserved: None,
             bypasses: 0,
             most_bypasses: 0,
             entries_of: vec![0; clients],
@@ -117,7 +138,9 @@ impl Metrics {
     }
 
     /// All entries so far, those of the warm-up included.
-    pub(super) fn entries(&self) -> u64 {
+    /// How many entries there have been, those of the warm-up included.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
         self.entries
     }
 
@@ -141,7 +164,7 @@ impl Metrics {
     }
 
     /// So many clients more wait, and so many fewer.
-    pub(super) fn crowd(&mut self, now: f64, more: u64, fewer: u64) {
+    pub fn crowd(&mut self, now: f64, more: u64, fewer: u64) {
         if self.counts() {
             self.waited += self.present as f64 * (now - self.changed.max(self.began));
         }
@@ -156,31 +179,38 @@ impl Metrics {
         }
     }
 
-    pub(super) fn asked<F: Family>(&mut self, client: &mut Client<F>, at: f64) {
+    /// The client of a node asks, or asked so long ago.
+    pub fn asked(&mut self, node: NodeId, at: f64) {
         self.requests += 1;
-        client.asked_at = at;
-        client.request = self.requests;
-        client.ahead = self.waiting.len() as u64;
-        client.entries_before = self.entries;
+        self.last_request[node.index()] = Request {
+            asked_at: at,
+            number: self.requests,
+            ahead: self.waiting.len() as u64,
+            entries_before: self.entries,
+        };
         self.waiting.push_back(self.requests);
     }
 
-    pub(super) fn entered<F: Family>(&mut self, node: NodeId, client: &Client<F>, now: f64) {
-        let place = self.waiting.partition_point(|request| *request < client.request);
-        let removed = self.waiting.remove(place);
-        assert_eq!(removed, Some(client.request), "whoever enters was waiting");
+    /// The client of a node enters, or what it asked for is done.
+    ///
+    /// # Panics
+    /// If it had not asked.
+    pub fn entered(&mut self, node: NodeId, now: f64) {
+        let asked_at = self.last_request[node.index()].asked_at;
+        let place = self.place(node).expect("whoever enters was waiting");
+        self.waiting.remove(place);
         // Whoever asked only after the other had left was not waited for.
-        let left_at = self.left_at.take().filter(|left_at| client.asked_at < *left_at);
+        let left_at = self.left_at.take().filter(|left_at| asked_at < *left_at);
         let hand_over = left_at.map(|left_at| now - left_at);
         if self.counts() {
-            let wait = now - client.asked_at;
+            let wait = now - asked_at;
             self.total_wait += wait;
             self.waits.record((wait * TICKS) as u64).expect("the histogram grows");
             if let Some(time) = hand_over {
                 self.hand_overs += 1;
                 self.total_hand_over += time;
             }
-            let bypasses = self.passed(client, place);
+            let bypasses = self.passed(node, place);
             self.bypasses += bypasses;
             self.most_bypasses = self.most_bypasses.max(bypasses);
             self.entries_of[node.index()] += 1;
@@ -192,22 +222,31 @@ impl Metrics {
         }
     }
 
+    /// Where the last request of a node stands among those that wait, if it does.
+    fn place(&self, node: NodeId) -> Option<usize> {
+        self.waiting.binary_search(&self.last_request[node.index()].number).ok()
+    }
+
     /// How often a request that waits, or has just waited, in this place was passed. Of the entries during the wait, those that
     /// had asked earlier were no bypasses: of the requests that were ahead, `place` still are. After a crash this counts too
     /// few: the dead did not enter.
-    fn passed<F: Family>(&self, client: &Client<F>, place: usize) -> u64 {
-        let gone = client.ahead - place as u64;
-        (self.entries - client.entries_before).saturating_sub(gone)
+    fn passed(&self, node: NodeId, place: usize) -> u64 {
+        let request = &self.last_request[node.index()];
+        let gone = request.ahead - place as u64;
+        (self.entries - request.entries_before).saturating_sub(gone)
     }
 
-    /// A request is still waiting when the run ends.
-    pub(super) fn unserved<F: Family>(&mut self, client: &Client<F>) {
-        if let Ok(place) = self.waiting.binary_search(&client.request) {
-            self.most_bypasses = self.most_bypasses.max(self.passed(client, place));
+    /// The client of a node is still waiting when the run ends.
+    pub fn still_waits(&mut self, node: NodeId, now: f64) {
+        if let Some(place) = self.place(node) {
+            self.most_bypasses = self.most_bypasses.max(self.passed(node, place));
         }
+        let waited = now - self.last_request[node.index()].asked_at;
+        self.unserved = self.unserved.filter(|(_, longest)| *longest >= waited).or(Some((node, waited)));
     }
 
-    pub(super) fn left(&mut self, now: f64) {
+    /// Somebody leaves.
+    pub fn left(&mut self, now: f64) {
         self.left_at = Some(now);
     }
 
@@ -219,13 +258,15 @@ impl Metrics {
     }
 
     /// A request that will never be served, because its node died.
-    pub(super) fn gave_up<F: Family>(&mut self, client: &Client<F>) {
-        if let Ok(place) = self.waiting.binary_search(&client.request) {
+    pub fn gave_up(&mut self, node: NodeId) {
+        if let Some(place) = self.place(node) {
             self.waiting.remove(place);
         }
     }
 
-    pub(super) fn measured(mut self, now: f64, waiting: Option<(NodeId, f64)>, elapsed: Duration) -> Measured {
+    /// What came out, the run having ended now.
+    #[must_use]
+    pub fn measured(mut self, now: f64, elapsed: Duration) -> Measured {
         self.crowd(now, 0, 0);
         let entries = self.entries.saturating_sub(self.warmup);
         let mean = |total: f64, count: u64| if count == 0 { 0.0 } else { total / count as f64 };
@@ -238,9 +279,9 @@ impl Metrics {
         let most = self.received_by.iter().max().copied().unwrap_or(0);
         Measured {
             entries,
-            messages: self.messages,
+            messages: self.messages.into_iter().map(|(kind, count)| (kind.into(), count)).collect(),
             mean_wait: mean(self.total_wait, entries),
-            waiting,
+            waiting: self.unserved,
             hand_over: (self.hand_overs > 0).then(|| mean(self.total_hand_over, self.hand_overs)),
             bypasses: mean(self.bypasses as f64, entries),
             most_bypasses: self.most_bypasses,

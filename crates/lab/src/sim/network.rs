@@ -1,6 +1,6 @@
 //! How long messages take, and in which order they arrive.
 
-use std::str::FromStr;
+use std::{str::FromStr, sync::Arc};
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -9,8 +9,7 @@ use vez_algorithms::{NodeId, Order};
 use crate::random::{Purpose, Stream};
 
 /// How the delay of a message varies, given the number T.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, PartialEq, Debug)]
 pub enum DelayLaw {
     /// T times a number between 0 and 1, all equally likely.
     Uniform,
@@ -18,6 +17,8 @@ pub enum DelayLaw {
     Constant,
     /// Exponentially distributed with mean T.
     Exponential,
+    /// Any of these, all equally likely; T is their mean. At least one.
+    Measured(Arc<[f64]>),
 }
 
 impl FromStr for DelayLaw {
@@ -39,7 +40,14 @@ impl std::fmt::Display for DelayLaw {
             Self::Uniform => "uniform",
             Self::Constant => "constant",
             Self::Exponential => "exponential",
+            Self::Measured(_) => "measured",
         })
+    }
+}
+
+impl serde::Serialize for DelayLaw {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
@@ -58,7 +66,7 @@ impl Network {
         let stream = |node| Stream::new(config.seed, run, node, Purpose::Delays);
         Self {
             delay: config.delay,
-            law: config.delay_law,
+            law: config.delay_law.clone(),
             streams: NodeId::all(nodes).map(stream).collect(),
             last: (config.order == Order::Fifo).then(IndexMap::default),
         }
@@ -67,13 +75,13 @@ impl Network {
     /// When a message that is sent now arrives.
     pub(super) fn arrival(&mut self, now: f64, from: NodeId, to: NodeId) -> f64 {
         let stream = &mut self.streams[from.index()];
-        let mut at = now
-            + self.delay
-                * match self.law {
-                    DelayLaw::Uniform => stream.uniform(),
-                    DelayLaw::Constant => 1.0,
-                    DelayLaw::Exponential => stream.exponential(),
-                };
+        let delay = match &self.law {
+            DelayLaw::Uniform => self.delay * stream.uniform(),
+            DelayLaw::Constant => self.delay,
+            DelayLaw::Exponential => self.delay * stream.exponential(),
+            DelayLaw::Measured(delays) => delays[stream.below(delays.len())],
+        };
+        let mut at = now + delay;
         if let Some(last) = &mut self.last {
             let last = last.entry((from, to)).or_insert(0.0);
             at = at.max(*last);

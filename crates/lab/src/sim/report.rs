@@ -1,6 +1,6 @@
 //! What came out of all runs together.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -75,7 +75,7 @@ pub struct Report {
     /// The share of all messages that went to the node that received most of them.
     pub busiest: Option<Interval>,
     /// Measured messages by their kind, of all runs.
-    pub messages_by_type: BTreeMap<&'static str, u64>,
+    pub messages_by_type: BTreeMap<Cow<'static, str>, u64>,
     /// How often a law was broken. A run stops at the first time, unless it was told to keep going.
     pub violations: u64,
     /// From a crash to the moment at which a living node knows of it, and the longest that this took.
@@ -138,14 +138,16 @@ pub struct Starving {
 }
 
 impl Report {
-    pub(super) fn new<A: Algorithm>(config: &Config, runs: Vec<Measured>) -> Self {
+    /// What came out of the runs of a configuration, or of something that was done as it says.
+    #[must_use]
+    pub fn new<A: Algorithm>(config: &Config, runs: Vec<Measured>) -> Self {
         let over = |value: fn(&Measured) -> f64| Interval::of(&runs.iter().map(value).collect::<Vec<_>>());
         let mut waits = Histogram::<u64>::new(3).expect("three digits can be had");
         let mut messages_by_type = BTreeMap::new();
         for run in &runs {
             waits.add(&run.waits).expect("the histogram grows");
             for (kind, count) in &run.messages {
-                *messages_by_type.entry(*kind).or_default() += count;
+                *messages_by_type.entry(kind.clone()).or_default() += count;
             }
         }
         let hand_overs: Vec<f64> = runs.iter().filter_map(|run| run.hand_over).collect();
@@ -163,7 +165,7 @@ impl Report {
             askers: config.askers,
             hold: config.hold,
             delay: config.delay,
-            delay_law: config.delay_law,
+            delay_law: config.delay_law.clone(),
             network: config.order,
             faults: config.faults.all().iter().map(|(time, fault)| format!("{time} {fault}")).collect(),
             seed: config.seed,

@@ -62,7 +62,7 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
         let waiting = u64::from(client.seen.phase == Phase::Waiting);
         self.metrics.crowd(self.now, 0, waiting + client.backlog.len() as u64);
         if waiting > 0 {
-            self.metrics.gave_up(client);
+            self.metrics.gave_up(node);
         }
         client.life += 1;
         client.seen = vez_algorithms::Client::default();

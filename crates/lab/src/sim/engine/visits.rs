@@ -30,7 +30,7 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
         let client = &mut self.clients[node.index()];
         let command = client.choose(&self.wants);
         client.seen.ask(command);
-        self.metrics.asked(client, came_at);
+        self.metrics.asked(node, came_at);
         self.happen(node, Input::Command(command))
     }
 
@@ -54,17 +54,17 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
         match heard {
             Heard::Began => {
                 self.metrics.crowd(self.now, 1, 0);
-                self.metrics.asked(client, self.now);
+                self.metrics.asked(node, self.now);
             }
             Heard::News => {}
             Heard::Entered => {
-                self.metrics.entered(node, client, self.now);
+                self.metrics.entered(node, self.now);
                 self.fruitless = 0;
                 let life = client.life;
                 self.agenda.add(self.now + self.config.hold, Due::Leave(node, life));
             }
             Heard::Finished => {
-                self.metrics.entered(node, client, self.now);
+                self.metrics.entered(node, self.now);
                 self.fruitless = 0;
                 if node.index() < self.askers {
                     self.await_next(node);

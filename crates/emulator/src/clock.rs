@@ -1,0 +1,24 @@
+//! What time it is.
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::link::Nanos;
+
+/// Now, on a clock that never goes back and that all processes of this machine share.
+#[must_use]
+pub fn now() -> Nanos {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+/// In seconds.
+#[must_use]
+pub fn seconds(time: Nanos) -> f64 {
+    time as f64 / 1e9
+}
+
+/// From seconds.
+#[must_use]
+pub fn nanos(seconds: f64) -> Nanos {
+    (seconds * 1e9) as Nanos
+}

@@ -1,0 +1,165 @@
+//! What goes over the wire: one JSON object a frame, which a person can read in a packet dump.
+//!
+//! ```json
+//! {"algorithm":"ricart-agrawala-clock","life":7,"from":0,"message":{"number":0,"clock":2,"says":{"Request":2}}}
+//! {"algorithm":"ricart-agrawala-clock","life":9,"from":1,"ack":0}
+//! ```
+//!
+//! Whatever is not such a frame, or not one of this run, is [`Malformed`]: it is counted, the first of each kind is
+//! reported, and nothing else comes of it.
+
+use std::{collections::BTreeMap, net::SocketAddr};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use vez_algorithms::{Clock, Message, NodeId};
+
+use crate::link::Nanos;
+
+/// No frame is longer: it has to fit into a datagram.
+pub(crate) const MAX_FRAME: usize = 65_000;
+
+/// No counter of ours gets that far, and adding to it cannot overflow.
+const MAX_NUMBER: u64 = 1 << 53;
+
+/// A frame.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Frame {
+    /// Which algorithm the sender runs.
+    pub algorithm: String,
+    /// A number that the sender drew when it started: one that was started anew is another one.
+    pub life: u64,
+    /// Who sent it.
+    pub from: NodeId,
+    /// What it is for.
+    #[serde(flatten)]
+    pub body: Body,
+}
+
+/// What a frame is for.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Body {
+    /// Something that one node says to another.
+    Message {
+        /// Its number on this link.
+        number: u64,
+        /// The logical clock of the sender when it sent this.
+        clock: Clock,
+        /// When that was, on the machine's clock, if anybody wants to know how long it took.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Nanos>,
+        /// What it says.
+        says: Value,
+    },
+    /// The message of this number has arrived.
+    Ack(u64),
+    /// A terminal introduces itself: this is how many of us there are. A connection does, too.
+    Hello(usize),
+    /// The answer to that, with the life of whoever is welcome.
+    Welcome(u64),
+    /// No, for this reason.
+    Refuse(String),
+    /// A terminal tells the resource that it goes in: the logical clock, and a greeting.
+    Enter(Clock, String),
+    /// It goes out.
+    Leave(Clock),
+}
+
+impl Frame {
+    /// As it goes over the wire.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a frame has a text")
+    }
+
+    /// From the wire.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        if bytes.len() > MAX_FRAME {
+            return Err(Malformed::TooLong(bytes.len()));
+        }
+        serde_json::from_slice(bytes).map_err(|error| Malformed::NoFrame(error.to_string()))
+    }
+}
+
+/// A message, as an algorithm understands it.
+pub(crate) fn message<M: Message>(says: Value) -> Result<M, Malformed> {
+    if !is_sane(&says) {
+        return Err(Malformed::NoMessage(format!("a number above {MAX_NUMBER}")));
+    }
+    serde_json::from_value(says).map_err(|error| Malformed::NoMessage(error.to_string()))
+}
+
+/// Whether a clock can be moved beyond all numbers in it.
+fn is_sane(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+        Value::Number(number) => number.as_u64().is_some_and(|number| number < MAX_NUMBER),
+        Value::Array(items) => items.iter().all(is_sane),
+        Value::Object(fields) => fields.values().all(is_sane),
+    }
+}
+
+/// Whether a number of a frame itself is one that we could have come to.
+pub(crate) fn is_possible(number: u64) -> Result<u64, Malformed> {
+    if number < MAX_NUMBER { Ok(number) } else { Err(Malformed::NoFrame(format!("the number {number} is too large"))) }
+}
+
+/// Something arrived that is none of ours.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Malformed {
+    /// Too long to be a frame.
+    #[error("{0} bytes are too long for a frame")]
+    TooLong(usize),
+    /// No frame.
+    #[error("no frame: {0}")]
+    NoFrame(String),
+    /// A frame of another algorithm.
+    #[error("a frame of {theirs}, and this is {ours}")]
+    OtherAlgorithm {
+        /// What the frame says.
+        theirs: String,
+        /// What we run.
+        ours: &'static str,
+    },
+    /// From somebody who does not take part, or who is not where it ought to be.
+    #[error("{0} does not speak from there")]
+    UnknownSender(NodeId),
+    /// From somebody who took part in another run.
+    #[error("a frame of another run of {0}")]
+    OtherLife(NodeId),
+    /// What it says is nothing that the algorithm says.
+    #[error("nothing that the algorithm says: {0}")]
+    NoMessage(String),
+}
+
+impl Malformed {
+    /// Its kind, in a word or two.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::TooLong(_) => "too long",
+            Self::NoFrame(_) => "no frame",
+            Self::OtherAlgorithm { .. } => "other algorithm",
+            Self::UnknownSender(_) => "unknown sender",
+            Self::OtherLife(_) => "other run",
+            Self::NoMessage(_) => "no message",
+        }
+    }
+}
+
+/// What was refused so far: how much of each kind.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Refused {
+    /// By kind.
+    pub counts: BTreeMap<&'static str, u64>,
+}
+
+impl Refused {
+    /// Counts it. What is the first of its kind comes back as a sentence.
+    pub fn note(&mut self, from: Option<SocketAddr>, malformed: &Malformed) -> Option<String> {
+        let count = self.counts.entry(malformed.kind()).or_default();
+        *count += 1;
+        let from = from.map_or(String::new(), |from| format!(" from {from}"));
+        (*count == 1).then(|| format!("ignored what came{from}, and all more of the kind: {malformed}"))
+    }
+}

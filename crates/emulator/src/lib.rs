@@ -1,0 +1,126 @@
+//! The emulator: algorithms of `vez-algorithms` over real sockets, in real time.
+//!
+//! The structs are those that the simulator and the checker run; nothing in them knows the difference. What they take for
+//! granted of a network, and sockets do not give, a [`link`] makes up for.
+//!
+//! - [`emulate`] runs a system on this machine, each node on a thread or in a process of its own, and measures it.
+//! - [`host`] is one node with its links, timers and clock, and never waits: the loop around it does.
+//! - [`frame`] is what goes over the wire.
+//!
+//! This is the part of the laboratory with sockets, threads and a clock: `vez-lab` has none of them, and nothing here decides
+//! what an algorithm does.
+
+mod chronicle;
+pub mod clock;
+mod control;
+pub mod frame;
+mod host;
+pub mod link;
+mod outcome;
+mod player;
+mod referee;
+mod settings;
+mod transport;
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    io,
+};
+
+use vez_algorithms::{
+    Algorithm, Monitored, NodeId, SetupError,
+    catalog::{self, Job},
+};
+
+pub use self::{
+    control::Invitation,
+    outcome::{Emulation, Failure, Outcome},
+    referee::{Performer, Watcher},
+    settings::{Crash, Settings, SettingsError, seconds},
+    transport::Transport,
+};
+
+/// Why there was no run.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotEmulate {
+    /// The settings have a mistake.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// There can be no such system.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The machine does not play along.
+    #[error("cannot {0}: {1}")]
+    Io(&'static str, #[source] io::Error),
+    /// A node was gone before the run began.
+    #[error("{0} was gone before the run began")]
+    Lost(NodeId),
+    /// The referee was gone before the run began, or the other nodes did not come.
+    #[error("{0} waited in vain for the run to begin")]
+    Orphaned(NodeId),
+}
+
+/// Starts a node in a process of its own.
+pub type Spawn<'a> = &'a dyn Fn(NodeId, Invitation) -> io::Result<std::process::Child>;
+
+/// Emulates the algorithm of that name: on threads, or, given a way to start them, in processes. Nothing if there is no such
+/// algorithm.
+pub fn emulate(
+    name: &str,
+    settings: &Settings,
+    spawn: Option<Spawn<'_>>,
+    watcher: &dyn Watcher,
+) -> Option<Result<Outcome, CannotEmulate>> {
+    catalog::visit(name, Emulate { settings, spawn, watcher })
+}
+
+struct Emulate<'a> {
+    settings: &'a Settings,
+    spawn: Option<Spawn<'a>>,
+    watcher: &'a dyn Watcher,
+}
+
+impl Job for Emulate<'_> {
+    type Done = Result<Outcome, CannotEmulate>;
+
+    fn with<A: Algorithm>(self) -> Self::Done {
+        referee::emulate::<A>(self.settings, self.spawn, self.watcher)
+    }
+
+    fn with_detector<A: Algorithm>(self) -> Self::Done {
+        self.with::<Monitored<A>>()
+    }
+}
+
+/// Takes part in an emulation as one node, until it is over. Nothing if there is no such algorithm.
+pub fn take_part(
+    name: &str,
+    node: NodeId,
+    settings: &Settings,
+    invitation: Invitation,
+) -> Option<Result<(), CannotEmulate>> {
+    catalog::visit(name, TakePart { node, settings, invitation })
+}
+
+struct TakePart<'a> {
+    node: NodeId,
+    settings: &'a Settings,
+    invitation: Invitation,
+}
+
+impl Job for TakePart<'_> {
+    type Done = Result<(), CannotEmulate>;
+
+    fn with<A: Algorithm>(self) -> Self::Done {
+        player::play::<A>(self.node, self.settings, self.invitation)
+    }
+
+    fn with_detector<A: Algorithm>(self) -> Self::Done {
+        self.with::<Monitored<A>>()
+    }
+}
+
+/// A number that nobody can guess: the standard library draws one for every hash map.
+fn random_number() -> u64 {
+    RandomState::new().hash_one(clock::now()) >> 12 // readable by those who have no more than doubles
+}

@@ -1,0 +1,455 @@
+//! The referee stands for the shared resource: it sees every entry and every exit, applies the law of the family, and
+//! measures.
+
+use std::{
+    net::{SocketAddr, TcpListener, TcpStream},
+    process::Child,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use vez_algorithms::{Algorithm, Client, CommandOf, Family, NodeId, Phase, Scene, catalog};
+use vez_lab::sim::Metrics;
+
+use crate::{
+    CannotEmulate, Spawn,
+    clock::{nanos, now, seconds},
+    control::{self, Account, Invitation, Order, Word},
+    link::Nanos,
+    outcome::{Failure, Outcome, Sum},
+    player,
+    settings::{Settings, SettingsError},
+    transport::{self, ANY_PORT},
+};
+
+/// Nobody waits longer than this for a node to be ready.
+const PREPARATION: Duration = Duration::from_secs(20);
+/// Nor for its account of what it has done.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// How often the referee looks whether anything still moves.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// Somebody who wants to know how it goes.
+pub trait Watcher {
+    /// The nodes listen here, and the run begins.
+    fn listening(&self, _addresses: &[SocketAddr]) {}
+    /// So many entries there have been.
+    fn entries(&self, _entries: u64) {}
+    /// Something was refused, or went wrong on purpose.
+    fn odd(&self, _what: &str) {}
+}
+
+/// Nobody.
+impl Watcher for () {}
+
+/// Whatever runs a node.
+pub enum Performer {
+    /// A thread of this process.
+    Thread(JoinHandle<Result<(), CannotEmulate>>),
+    /// A process.
+    Process(Child),
+}
+
+/// All that run nodes. When it goes, the processes go.
+struct Troupe(Vec<Performer>);
+
+impl Troupe {
+    /// Ends a node's process, without a word. A thread has to be told.
+    fn kill(&mut self, node: NodeId) -> bool {
+        match &mut self.0[node.index()] {
+            Performer::Process(child) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                true
+            }
+            Performer::Thread(_) => false,
+        }
+    }
+
+    /// Why a thread has ended, if it has.
+    fn reason(&mut self, node: NodeId) -> CannotEmulate {
+        if let Performer::Thread(thread) = self.0.remove(node.index())
+            && let Ok(Err(error)) = thread.join()
+        {
+            return error;
+        }
+        CannotEmulate::Lost(node)
+    }
+}
+
+impl Drop for Troupe {
+    fn drop(&mut self) {
+        for performer in &mut self.0 {
+            if let Performer::Process(child) = performer {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+        }
+    }
+}
+
+/// What the referee hears.
+enum Heard {
+    /// A node has introduced itself.
+    Met(NodeId, TcpStream),
+    /// It says something.
+    Word(NodeId, Word),
+    /// It will say no more.
+    Gone(NodeId),
+}
+
+/// Runs a system to the end, and says what came out.
+pub(crate) fn emulate<A: Algorithm>(
+    settings: &Settings,
+    spawn: Option<Spawn<'_>>,
+    watcher: &dyn Watcher,
+) -> Result<Outcome, CannotEmulate> {
+    settings.validate()?;
+    if A::Family::LEAVE.is_none() {
+        return Err(SettingsError::Family { name: A::NAME, family: A::Family::NAME }.into());
+    }
+    let setup = settings.system.setup(settings.seed, 0)?;
+    A::system(&setup)?;
+    let (words, stop, invitation) = open()?;
+    let mut troupe = Troupe(Vec::new());
+    for node in NodeId::all(settings.system.nodes) {
+        troupe.0.push(match spawn {
+            Some(spawn) => {
+                let child = spawn(node, invitation);
+                Performer::Process(child.map_err(|error| CannotEmulate::Io("start a process", error))?)
+            }
+            None => {
+                let settings = settings.clone();
+                Performer::Thread(thread::spawn(move || player::play::<A>(node, &settings, invitation)))
+            }
+        });
+    }
+    let referee = gather::<A>(settings, words, troupe, &setup);
+    stop.store(true, Ordering::Relaxed);
+    transport::wake(invitation.referee);
+    let mut referee = referee?;
+    watcher.listening(&referee.addresses);
+    let failure = referee.run(watcher).err();
+    Ok(referee.finish(spawn.is_some(), failure))
+}
+
+/// Listens for nodes, each of which knows the number of this run.
+fn open() -> Result<(Receiver<Heard>, Arc<AtomicBool>, Invitation), CannotEmulate> {
+    let io = |error| CannotEmulate::Io("listen on this machine", error);
+    let listener = TcpListener::bind(ANY_PORT).map_err(io)?;
+    let invitation = Invitation { referee: listener.local_addr().map_err(io)?, key: crate::random_number() };
+    let (mailbox, words) = mpsc::channel();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            if stopped.load(Ordering::Relaxed) {
+                return;
+            }
+            let mailbox = mailbox.clone();
+            if let Ok(stream) = stream {
+                thread::spawn(move || hear_out(stream, invitation.key, &mailbox));
+            }
+        }
+    });
+    Ok((words, stop, invitation))
+}
+
+/// Hears whoever has connected, if it is a node of this run.
+fn hear_out(stream: TcpStream, key: u64, mailbox: &Sender<Heard>) {
+    let Ok(reader) = stream.try_clone() else { return };
+    let mut stream = Some(stream);
+    let mut who = None;
+    control::listen(reader, |word| match (who, word) {
+        (None, Word::Hello { node, key: theirs }) if theirs == key => {
+            who = Some(node);
+            stream.take().is_some_and(|stream| mailbox.send(Heard::Met(node, stream)).is_ok())
+        }
+        (None, _) => false,
+        (Some(node), word) => mailbox.send(Heard::Word(node, word)).is_ok(),
+    });
+    if let Some(node) = who {
+        let _ = mailbox.send(Heard::Gone(node));
+    }
+}
+
+/// Meets all nodes, and lets them find each other.
+fn gather<'a, A: Algorithm>(
+    settings: &'a Settings,
+    words: Receiver<Heard>,
+    mut troupe: Troupe,
+    setup: &vez_algorithms::Setup,
+) -> Result<Referee<'a, A>, CannotEmulate> {
+    let n = settings.system.nodes;
+    let mut nodes: Vec<Option<TcpStream>> = (0..n).map(|_| None).collect();
+    let mut addresses: Vec<Option<SocketAddr>> = vec![None; n];
+    let mut ready = vec![false; n];
+    while !ready.iter().all(|ready| *ready) {
+        let missing = ready.iter().position(|ready| !ready).map_or(NodeId(0), NodeId::from_index);
+        match words.recv_timeout(PREPARATION).map_err(|_| CannotEmulate::Lost(missing))? {
+            Heard::Met(node, stream) if node.index() < n => {
+                let _ = stream.set_nodelay(true);
+                nodes[node.index()].get_or_insert(stream);
+            }
+            Heard::Word(node, Word::Listening(address)) => {
+                addresses[node.index()] = Some(address);
+                if let Some(all) = addresses.iter().copied().collect::<Option<Vec<_>>>() {
+                    for stream in nodes.iter_mut().flatten() {
+                        let _ = control::say(stream, &Order::Addresses(all.clone()));
+                    }
+                }
+            }
+            Heard::Word(node, Word::Ready) => ready[node.index()] = true,
+            Heard::Gone(node) => return Err(troupe.reason(node)),
+            Heard::Met(..) | Heard::Word(..) => {}
+        }
+    }
+    let clients = settings.askers(A::clients(setup));
+    Ok(Referee {
+        settings,
+        words,
+        troupe,
+        nodes,
+        addresses: addresses.into_iter().flatten().collect(),
+        crashed: vec![false; n],
+        clients: vec![Client::default(); n],
+        inside: Vec::new(),
+        wants: A::wants(setup),
+        metrics: Metrics::new(n, clients, 0),
+        accounts: (0..n).map(|_| None).collect(),
+        trace: Vec::new(),
+        epoch: 0,
+        moved: 0,
+    })
+}
+
+struct Referee<'a, A: Algorithm> {
+    settings: &'a Settings,
+    words: Receiver<Heard>,
+    troupe: Troupe,
+    nodes: Vec<Option<TcpStream>>,
+    addresses: Vec<SocketAddr>,
+    crashed: Vec<bool>,
+    clients: Vec<Client<A::Family>>,
+    inside: Vec<NodeId>,
+    wants: Vec<CommandOf<A>>,
+    metrics: Metrics,
+    accounts: Vec<Option<Account>>,
+    trace: Vec<(Nanos, String)>,
+    epoch: Nanos,
+    /// When somebody entered or left last.
+    moved: Nanos,
+}
+
+impl<A: Algorithm> Referee<'_, A> {
+    fn run(&mut self, watcher: &dyn Watcher) -> Result<(), Failure> {
+        let mut crashes = self.settings.crashes.clone();
+        crashes.sort_by(|one, other| other.at.total_cmp(&one.at));
+        self.epoch = now();
+        self.moved = self.epoch;
+        let epoch = self.epoch;
+        self.tell_all(&Order::Begin(epoch));
+        while self.metrics.entries() < self.settings.entries {
+            while let Some(crash) = crashes.pop_if(|crash| epoch + nanos(crash.at) <= now()) {
+                self.crash(crash.node);
+                watcher.odd(&format!("{} crashes", crash.node));
+            }
+            let next_crash = crashes.last().map(|crash| epoch + nanos(crash.at));
+            let wait = next_crash.map_or(LOOK_UP, |at| Duration::from_nanos(at.saturating_sub(now())).min(LOOK_UP));
+            match self.words.recv_timeout(wait) {
+                Ok(heard) => self.hear(heard, watcher)?,
+                Err(RecvTimeoutError::Timeout) => self.look_up()?,
+                Err(RecvTimeoutError::Disconnected) => return Err(self.stuck("all nodes are gone")),
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, heard: Heard, watcher: &dyn Watcher) -> Result<(), Failure> {
+        match heard {
+            Heard::Word(node, _) | Heard::Gone(node) if self.crashed[node.index()] => Ok(()), // its last words
+            Heard::Word(node, word) => self.hear_word(node, word, watcher),
+            Heard::Gone(node) => {
+                Err(Failure { what: format!("{node} has ended, and nobody told it to"), law_broken: false })
+            }
+            Heard::Met(..) => Ok(()), // too late to take part
+        }
+    }
+
+    fn hear_word(&mut self, node: NodeId, word: Word, watcher: &dyn Watcher) -> Result<(), Failure> {
+        let confused = |what: &str| Err(Failure { what: format!("{node} {what}"), law_broken: true });
+        let phase = self.clients[node.index()].phase;
+        match word {
+            Word::Asks { want, at } if phase == Phase::Idle && want < self.wants.len() => {
+                let time = self.time(at);
+                self.clients[node.index()].ask(self.wants[want]);
+                self.metrics.crowd(time, 1, 0);
+                self.metrics.asked(node, time);
+            }
+            Word::Enters { at } if phase == Phase::Waiting => {
+                self.clients[node.index()].phase.arrive();
+                self.inside.push(node);
+                self.law()?;
+                self.moved = now();
+                self.metrics.entered(node, self.time(at));
+                watcher.entries(self.metrics.entries());
+                self.tell(node, &Order::Inside);
+            }
+            Word::Leaves { at } if phase == Phase::Inside => {
+                self.clients[node.index()].leave();
+                self.inside.retain(|other| *other != node);
+                self.moved = now();
+                self.metrics.left(self.time(at));
+                self.tell(node, &Order::Outside);
+            }
+            Word::Asks { .. } => return confused("asks twice"),
+            Word::Enters { .. } => return confused("enters without having asked"),
+            Word::Leaves { .. } => return confused("leaves without having been inside"),
+            Word::Trace { at, lines } => self.trace.push((at, lines)),
+            Word::Odd(what) => watcher.odd(&what),
+            Word::Broken { what, law } => return Err(Failure { what, law_broken: law }),
+            Word::Done(account) => self.accounts[node.index()] = Some(*account),
+            Word::Hello { .. } | Word::Listening(_) | Word::Ready => return confused("begins anew"),
+        }
+        Ok(())
+    }
+
+    /// The law of the family.
+    fn law(&self) -> Result<(), Failure> {
+        let scene = Scene {
+            nodes: self.clients.len(),
+            limit: self.settings.system.k,
+            inside: &self.inside,
+            client: &|node| &self.clients[node.index()],
+            alive: &|node| !self.crashed[node.index()],
+            connected: &|_, _| true,
+        };
+        A::Family::law(&scene).map_err(|what| Failure { what, law_broken: true })
+    }
+
+    fn crash(&mut self, node: NodeId) {
+        if std::mem::replace(&mut self.crashed[node.index()], true) {
+            return;
+        }
+        if !self.troupe.kill(node) {
+            self.tell(node, &Order::Die);
+        }
+        let at = now();
+        if self.clients[node.index()].phase == Phase::Waiting {
+            self.metrics.crowd(self.time(at), 0, 1);
+            self.metrics.gave_up(node);
+        }
+        self.metrics.crashes += 1;
+        self.clients[node.index()] = Client::default();
+        self.inside.retain(|other| *other != node);
+        if self.settings.trace {
+            let line = format!("{{\"time\":{},\"node\":{},\"kind\":\"crash\"}}\n", self.time(at), node.0);
+            self.trace.push((at, line));
+        }
+    }
+
+    /// Whether anything still moves.
+    fn look_up(&mut self) -> Result<(), Failure> {
+        let idle = now().saturating_sub(self.moved);
+        let give_up = self.settings.give_up_after(&A::MODEL);
+        if !self.inside.is_empty() || Duration::from_nanos(idle) < give_up {
+            return Ok(());
+        }
+        if self.crashed.iter().all(|crashed| *crashed) {
+            return Err(self.stuck("all nodes have crashed"));
+        }
+        if self.waiting().next().is_some() {
+            return Err(self.stuck(&self.reason(give_up)));
+        }
+        if self.wants.is_empty() || self.clients_left() == 0 {
+            return Err(self.stuck("nobody who asks is left"));
+        }
+        Ok(())
+    }
+
+    fn clients_left(&self) -> usize {
+        let askers = self.settings.askers(self.clients.len());
+        self.crashed[..askers].iter().filter(|crashed| !**crashed).count()
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let waits = |node: &NodeId| self.clients[node.index()].phase == Phase::Waiting;
+        NodeId::all(self.clients.len()).filter(waits)
+    }
+
+    fn reason(&self, idle: Duration) -> String {
+        let waiting = names(self.waiting());
+        let verb = if self.waiting().count() == 1 { "waits" } else { "wait" };
+        let crashed = names(NodeId::all(self.crashed.len()).filter(|node| self.crashed[node.index()]));
+        let why = match (crashed.as_str(), A::MODEL.survives_crashes) {
+            ("", _) => "and nobody has crashed".to_owned(),
+            (_, true) => format!("{crashed} crashed, which {} should survive", A::NAME),
+            (_, false) => {
+                let family = |entry: &&catalog::Entry| entry.family == A::Family::NAME;
+                let survive = catalog::ALL.iter().filter(family).filter(|entry| entry.assumptions.survives_crashes);
+                let others = survive.map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+                let others = if others.is_empty() { String::new() } else { format!("; these survive it: {others}") };
+                format!("{crashed} crashed, and {} takes for granted that nobody does{others}", A::NAME)
+            }
+        };
+        format!("{waiting} {verb}, and for {:.1} s nothing has let anybody in: {why}", idle.as_secs_f64())
+    }
+
+    fn stuck(&self, why: &str) -> Failure {
+        let entries = self.metrics.entries();
+        let entries = if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") };
+        Failure { what: format!("{} is stuck after {entries}: {why}", A::NAME), law_broken: false }
+    }
+
+    fn time(&self, at: Nanos) -> f64 {
+        seconds(at.saturating_sub(self.epoch))
+    }
+
+    /// A node that does not hear has died, and its reader will say so.
+    fn tell(&mut self, node: NodeId, order: &Order) {
+        if let Some(stream) = &mut self.nodes[node.index()] {
+            let _ = control::say(stream, order);
+        }
+    }
+
+    fn tell_all(&mut self, order: &Order) {
+        for node in NodeId::all(self.nodes.len()).filter(|node| !self.crashed[node.index()]).collect::<Vec<_>>() {
+            self.tell(node, order);
+        }
+    }
+
+    /// Ends the run, and asks all who live what they have done.
+    fn finish(mut self, processes: bool, failure: Option<Failure>) -> Outcome {
+        let elapsed = self.time(now());
+        self.tell_all(&Order::Stop);
+        let deadline = now() + FAREWELL.as_nanos() as Nanos;
+        let mut gone = self.crashed.clone();
+        while !gone.iter().all(|gone| *gone) {
+            let left = Duration::from_nanos(deadline.saturating_sub(now()));
+            match self.words.recv_timeout(left) {
+                Ok(Heard::Word(node, Word::Done(account))) => self.accounts[node.index()] = Some(*account),
+                Ok(Heard::Word(_, Word::Trace { at, lines })) => self.trace.push((at, lines)),
+                Ok(Heard::Gone(node)) => gone[node.index()] = true,
+                Ok(Heard::Word(..) | Heard::Met(..)) => {}
+                Err(_) => break,
+            }
+        }
+        for node in self.waiting().collect::<Vec<_>>() {
+            self.metrics.still_waits(node, elapsed);
+        }
+        self.trace.sort_by_key(|(at, _)| *at);
+        let trace = std::mem::take(&mut self.trace).into_iter().map(|(_, lines)| lines).collect();
+        let sum = Sum::of(&self.accounts);
+        let outcome = sum.outcome::<A>(self.settings, (processes, self.addresses), self.metrics, elapsed, failure);
+        Outcome { trace, ..outcome }
+    }
+}
+
+fn names(nodes: impl Iterator<Item = NodeId>) -> String {
+    nodes.map(|node| node.to_string()).collect::<Vec<_>>().join(", ")
+}

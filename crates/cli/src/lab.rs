@@ -17,9 +17,10 @@ mod trace;
 
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::Subcommand;
 use vez_algorithms::catalog;
+use vez_lab::meant;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -64,14 +65,5 @@ impl Command {
 
 /// The algorithm of that name, or which one may have been meant.
 fn find(name: &str) -> Result<&'static catalog::Entry> {
-    catalog::find(name).ok_or_else(|| match nearest(name, catalog::ALL.iter().map(|entry| entry.name)) {
-        Some(nearest) => anyhow!("unknown algorithm \"{name}\"; did you mean {nearest}?"),
-        None => anyhow!("unknown algorithm \"{name}\"; see vez lab list"),
-    })
-}
-
-/// The name that may have been meant.
-fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
-    let likeness = |other: &&str| (strsim::jaro_winkler(name, other) * 1000.0) as u32;
-    known.max_by_key(likeness).filter(|other| likeness(other) > 700)
+    Ok(meant::find(name)?)
 }

@@ -9,6 +9,7 @@
 //! - [`scene`] keeps one, to draw it and to state facts about it.
 //! - [`draw`] draws: runs, trees, hypercubes.
 //! - [`named`] does all that for whoever has only the name of an algorithm.
+//! - [`meant`] finds the algorithm of a name, or the name that may have been meant.
 //! - [`study`] measures, plots and judges what a file asks for; [`experiments`] are those of the papers.
 //! - [`plot`] draws charts.
 //! - [`risk`] computes how likely coordinators that forget let two in.
@@ -20,6 +21,7 @@ pub mod check;
 pub mod director;
 pub mod draw;
 pub mod experiments;
+pub mod meant;
 pub mod named;
 pub mod ordeal;
 pub mod plot;

@@ -117,11 +117,24 @@ impl Job for WatchRun<'_> {
     type Done = Result<(), CannotReport>;
 
     fn with<A: Algorithm>(self) -> Self::Done {
+        self.told_by::<A>(None)
+    }
+
+    fn with_detector<A: Algorithm>(self) -> Self::Done {
+        match self.detector {
+            Detector::HiAdsd => self.told_by::<Monitored<A>>(Some(Detector::HiAdsd)),
+            Detector::Oracle => self.told_by::<A>(Some(Detector::Oracle)),
+        }
+    }
+}
+
+impl WatchRun<'_> {
+    fn told_by<A: Algorithm>(self, detector: Option<Detector>) -> Result<(), CannotReport> {
         let watch = |watch: &mut dyn Watch<A>| sim::watch::<A>(self.config, self.run, watch);
         match self.record {
             Record::Tail(mut tail) => watch(&mut tail),
             Record::Trace(mut to, written) => {
-                let mut trace = match Trace::new::<A>(&mut to, self.config, self.run) {
+                let mut trace = match Trace::new(&mut to, &self.config.header::<A>(self.run, detector)) {
                     Ok(trace) => trace,
                     Err(error) => {
                         *written = Err(error);
@@ -132,13 +145,6 @@ impl Job for WatchRun<'_> {
                 *written = trace.finish();
                 result
             }
-        }
-    }
-
-    fn with_detector<A: Algorithm>(self) -> Self::Done {
-        match self.detector {
-            Detector::HiAdsd => self.with::<Monitored<A>>(),
-            Detector::Oracle => self.with::<A>(),
         }
     }
 }

@@ -19,6 +19,7 @@ use std::{
 };
 
 use rayon::prelude::*;
+use serde_json::{Map, json};
 use vez_algorithms::{Algorithm, Order, SetupError};
 
 use self::engine::Engine;
@@ -30,7 +31,7 @@ pub use self::{
     network::DelayLaw,
     report::{Detection, Report, Starving, Wait},
 };
-use crate::{quiet, system::System};
+use crate::{named::Detector, quiet, system::System, trace::Header};
 
 /// More entries than this take years.
 const MAX_ENTRIES: u64 = 1_000_000_000_000;
@@ -171,6 +172,20 @@ impl Config {
             return number("hot", format!("{hot}:{share}"), fix);
         }
         Ok(())
+    }
+
+    /// The first line of the trace of a run.
+    #[must_use]
+    pub fn header<A: Algorithm>(&self, run: u64, detector: Option<Detector>) -> Header {
+        let world = [
+            ("driver", json!("simulator")),
+            ("network", json!(self.order)),
+            ("delay", json!(self.delay)),
+            ("delay_law", json!(self.delay_law)),
+            ("hold", json!(self.hold)),
+        ];
+        let world: Map<_, _> = world.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Header::new(A::NAME, &self.system, (self.seed, run), detector, world)
     }
 }
 

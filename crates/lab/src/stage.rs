@@ -320,13 +320,16 @@ impl<P: Algorithm, W: Watch<P>> Stage<P, W> {
 
     fn let_happen(&mut self, node: NodeId, input: Input<P>, choices: &[usize]) -> String {
         let mut effects = Vec::new();
-        let mut choices = choices.iter();
-        let mut choose = |n: usize| choices.next().copied().unwrap_or(0).min(n - 1);
+        let (mut choices, mut chosen) = (choices.iter(), Vec::new());
+        let mut choose = |n: usize| {
+            chosen.push(choices.next().copied().unwrap_or(0).min(n - 1));
+            chosen[chosen.len() - 1]
+        };
         let time = f64::from(self.steps);
         let seen = self.watch.watches().then(|| input.clone());
         step(node, &mut self.nodes[node.index()], input, &mut effects, &mut choose);
         if let Some(input) = seen {
-            self.watch.see(time, node, Event::Input(&input, &self.nodes[node.index()]));
+            self.watch.see(time, node, Event::Input(&input, &self.nodes[node.index()], &chosen));
         }
         let mut told = String::new();
         for effect in effects {

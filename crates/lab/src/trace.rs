@@ -1,19 +1,21 @@
 //! A run written down as JSON Lines: one event a line. The format is described in `docs/trace.md`.
 
+mod header;
+
 use std::io::{self, Write};
 
 use serde::Serialize;
-use serde_json::{Value, json};
 use vez_algorithms::{Algorithm, Effect, Family, Input, NodeId};
 
+pub use self::header::{FORMAT, Header, HeaderError};
 use crate::{
-    sim::{Config, Event, Watch},
+    sim::{Event, Watch},
     stage::enters,
 };
 
 /// One line of a trace.
 #[derive(Serialize)]
-struct Line<'a, P: Algorithm> {
+pub(crate) struct Line<'a, P: Algorithm> {
     time: f64,
     node: NodeId,
     kind: &'static str,
@@ -30,6 +32,9 @@ struct Line<'a, P: Algorithm> {
     /// What a client asks for or is told, if there is more than one thing; what a node objects to.
     #[serde(skip_serializing_if = "Option::is_none")]
     what: Option<String>,
+    /// What chance answered meanwhile, in order.
+    #[serde(skip_serializing_if = "<[usize]>::is_empty")]
+    choices: &'a [usize],
     /// What an input left the node in.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'a P>,
@@ -46,18 +51,15 @@ impl<'w, W: Write> Trace<'w, W> {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn new<P: Algorithm>(to: &'w mut W, config: &Config, run: u64) -> io::Result<Self> {
-        let system = &config.system;
-        let header = json!({
-            "time": 0.0, "node": Value::Null, "kind": "system", "format": "vez-trace-1",
-            "algorithm": P::NAME, "nodes": system.nodes, "topology": system.topology,
-            "quorum": system.quorum.to_string(), "k": system.k, "groups": system.groups, "replicas": system.replicas,
-            "majority": system.majority, "bits": system.bits, "prefix": system.prefix,
-            "patience": system.patience.as_secs_f64(), "period": system.period.as_secs_f64(), "network": config.order, "delay": config.delay,
-            "delay_law": config.delay_law.to_string(), "hold": config.hold, "seed": config.seed, "run": run,
-        });
-        writeln!(to, "{header}")?;
-        Ok(Self { to, result: Ok(()) })
+    pub fn new(to: &'w mut W, header: &Header) -> io::Result<Self> {
+        serde_json::to_writer(&mut *to, header)?;
+        to.write_all(b"\n")?;
+        Ok(Self::lines(to))
+    }
+
+    /// Goes on with a trace whose first line stands elsewhere, such as that of one node among several processes.
+    pub fn lines(to: &'w mut W) -> Self {
+        Self { to, result: Ok(()) }
     }
 
     /// Whether all could be written.
@@ -79,11 +81,22 @@ impl<P: Algorithm, W: Write> Watch<P> for &mut Trace<'_, W> {
     }
 }
 
-fn line<'a, P: Algorithm>(time: f64, node: NodeId, event: &'a Event<'_, P>) -> Line<'a, P> {
-    let line =
-        |kind| Line { time, node, kind, peer: None, message: None, timer: None, after: None, what: None, state: None };
+/// What is written of an event.
+pub(crate) fn line<'a, P: Algorithm>(time: f64, node: NodeId, event: &'a Event<'_, P>) -> Line<'a, P> {
+    let line = |kind| Line {
+        time,
+        node,
+        kind,
+        peer: None,
+        message: None,
+        timer: None,
+        after: None,
+        what: None,
+        choices: &[],
+        state: None,
+    };
     match event {
-        Event::Input(input, state) => {
+        Event::Input(input, state, choices) => {
             let line = match input {
                 Input::Start => line("start"),
                 Input::Restart => line("restart"),
@@ -96,7 +109,7 @@ fn line<'a, P: Algorithm>(time: f64, node: NodeId, event: &'a Event<'_, P>) -> L
                 Input::Crash(crashed) => Line { peer: Some(*crashed), ..line("notice") },
                 Input::Internal => line("internal"),
             };
-            Line { state: Some(state), ..line }
+            Line { choices, state: Some(state), ..line }
         }
         Event::Effect(Effect::Send(to, message)) => Line { peer: Some(*to), message: Some(message), ..line("send") },
         Event::Effect(Effect::SetTimer(timer, after)) => {
@@ -130,14 +143,14 @@ impl<P: Algorithm> Watch<P> for &mut Tail {
             return;
         }
         let what = match event {
-            Event::Input(Input::Start, _) => format!("{node} starts"),
-            Event::Input(Input::Restart, _) => format!("{node} is back"),
-            Event::Input(Input::Command(command), _) if Some(*command) == P::Family::LEAVE => format!("{node} leaves"),
-            Event::Input(Input::Command(command), _) => format!("{node} asks: {command:?}"),
-            Event::Input(Input::Crash(crashed), _) => format!("{node} learns that {crashed} has crashed"),
-            Event::Input(Input::Message { from, message }, _) => format!("{node} ← {from} {message:?}"),
-            Event::Input(Input::Timer(timer), _) => format!("{node}: {timer:?} fires"),
-            Event::Input(Input::Internal, _) => format!("{node}: something internal"),
+            Event::Input(Input::Start, ..) => format!("{node} starts"),
+            Event::Input(Input::Restart, ..) => format!("{node} is back"),
+            Event::Input(Input::Command(command), ..) if Some(*command) == P::Family::LEAVE => format!("{node} leaves"),
+            Event::Input(Input::Command(command), ..) => format!("{node} asks: {command:?}"),
+            Event::Input(Input::Crash(crashed), ..) => format!("{node} learns that {crashed} has crashed"),
+            Event::Input(Input::Message { from, message }, ..) => format!("{node} ← {from} {message:?}"),
+            Event::Input(Input::Timer(timer), ..) => format!("{node}: {timer:?} fires"),
+            Event::Input(Input::Internal, ..) => format!("{node}: something internal"),
             Event::Effect(effect) => format!("    {}", crate::stage::describe::<P>(node, effect)),
             Event::Lost(to, message) => format!("    lost on the way to {to}: {message:?}"),
             Event::Doubled(to, message) => format!("    doubled on the way to {to}: {message:?}"),

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use vez_algorithms::{
     Order, Setting, SetupError,
     catalog::{self, Entry},
@@ -315,12 +315,18 @@ impl fmt::Display for Detector {
     }
 }
 
+impl Serialize for Detector {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// What a file has as a text.
-fn word<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(deserializer: D) -> Result<T, D::Error> {
+pub(crate) fn word<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(deserializer: D) -> Result<T, D::Error> {
     String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
 }
 
-fn word_if_any<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
+pub(crate) fn word_if_any<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     word(deserializer).map(Some)

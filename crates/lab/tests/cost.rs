@@ -142,7 +142,7 @@ struct Receipts {
 
 impl<A: Algorithm> Watch<A> for &mut Receipts {
     fn see(&mut self, _: f64, node: NodeId, event: Event<'_, A>) {
-        if let Event::Input(Input::Message { .. }, _) = event {
+        if let Event::Input(Input::Message { .. }, ..) = event {
             self.all += 1;
             self.home += u32::from(node == NodeId(0));
         }

@@ -23,7 +23,7 @@ impl<A: Algorithm> Watch<A> for &mut Counts {
     fn see(&mut self, _: f64, _: NodeId, event: Event<'_, A>) {
         match event {
             Event::Effect(Effect::Send(_, message)) => *self.sent.entry(message.kind()).or_default() += 1,
-            Event::Input(Input::Message { message, .. }, _) => {
+            Event::Input(Input::Message { message, .. }, ..) => {
                 *self.received.entry(message.kind()).or_default() += 1;
             }
             _ => {}

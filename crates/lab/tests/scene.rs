@@ -121,7 +121,7 @@ fn of_equal_messages_the_one_just_sent_is_lost_in_a_simulation() {
     recorder.see(2.0, NodeId(0), Event::Lost(NodeId(1), &reply()));
     recorder.see(3.0, NodeId(0), Event::Doubled(NodeId(1), &reply()));
     let arrives = Input::Message { from: NodeId(0), message: reply() };
-    recorder.see(4.0, NodeId(1), Event::Input(&arrives, &nodes[1]));
+    recorder.see(4.0, NodeId(1), Event::Input(&arrives, &nodes[1], &[]));
     let scene = recorder.into_scene();
     let ends: Vec<_> = scene.messages.iter().map(|message| (message.sent, message.received, message.lost)).collect();
     assert_eq!(ends, [(1.0, Some(4.0), None), (2.0, None, Some(2.0)), (3.0, None, None)]);

@@ -83,7 +83,7 @@ fn a_trace_is_the_same_byte_for_byte_and_another_seed_another() {
     let trace = |seed| {
         let config = Config { entries: 50, warmup: 0, seed, ..config(7, Arrivals::Closed { rate: 1.0 }) };
         let mut bytes = Vec::new();
-        let mut trace = Trace::new::<Nxr>(&mut bytes, &config, 0).expect("memory is not full");
+        let mut trace = Trace::new(&mut bytes, &config.header::<Nxr>(0, None)).expect("memory is not full");
         sim::watch::<Nxr>(&config, 0, &mut trace).expect("nothing goes wrong");
         trace.finish().expect("memory is not full");
         bytes

@@ -6,10 +6,11 @@ use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 use vez_lab::{
     experiments,
+    meant::nearest,
     study::{Heading, Study, sweep::Options},
 };
 
-use super::{nearest, report};
+use super::report;
 use crate::output::{print, progress};
 
 /// Run the experiments of the papers, and judge what they claim.

@@ -35,11 +35,11 @@ impl<P: Protocol> Default for Recorder<P> {
 impl<P: Algorithm> Watch<P> for Recorder<P> {
     fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>) {
         let state = match event {
-            Event::Input(_, state) => serde_json::to_value(state).ok(),
+            Event::Input(_, state, _) => serde_json::to_value(state).ok(),
             Event::Effect(_) | Event::Lost(..) | Event::Doubled(..) | Event::Crashed => None,
         };
         let what = match event {
-            Event::Input(input, _) => self.input(time, node, input),
+            Event::Input(input, ..) => self.input(time, node, input),
             Event::Effect(effect) => self.effect(time, node, effect),
             Event::Lost(to, message) => What::Lost { to, message: self.lost(time, node, to, message) },
             Event::Doubled(to, message) => What::Doubled { to, message: self.sent(time, node, to, message) },

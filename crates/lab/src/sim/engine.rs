@@ -47,8 +47,8 @@ impl<P: Protocol> Watch<P> for &mut dyn Watch<P> {
 
 /// Something that happens at a node.
 pub enum Event<'a, P: Protocol> {
-    /// Something happened to it, which left it in this state.
-    Input(&'a Input<P>, &'a P),
+    /// Something happened to it, which left it in this state; and what chance answered meanwhile, in order.
+    Input(&'a Input<P>, &'a P, &'a [usize]),
     /// It wants something done.
     Effect(&'a EffectOf<P>),
     /// A message that it sent is lost.
@@ -260,11 +260,19 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
     fn happen(&mut self, node: NodeId, input: Input<P>) -> Result<(), Stopped> {
         let mut effects = std::mem::take(&mut self.effects);
         let choices = &mut self.choices[node.index()];
-        let mut choose = |n: usize| choices.below(n);
-        let seen = self.watch.watches().then(|| input.clone());
+        let watched = self.watch.watches();
+        let mut chosen = Vec::new();
+        let mut choose = |n: usize| {
+            let answer = choices.below(n);
+            if watched {
+                chosen.push(answer);
+            }
+            answer
+        };
+        let seen = watched.then(|| input.clone());
         step(node, &mut self.nodes[node.index()], input, &mut effects, &mut choose);
         if let Some(input) = seen {
-            self.watch.see(self.now, node, Event::Input(&input, &self.nodes[node.index()]));
+            self.watch.see(self.now, node, Event::Input(&input, &self.nodes[node.index()], &chosen));
         }
         let sends = |effect: &Effect<_, _, _>| matches!(effect, Effect::Send(..));
         let breaks = self.troubles.breaking.contains(node) && effects.iter().any(sends);

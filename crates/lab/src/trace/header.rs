@@ -1,0 +1,250 @@
+//! The first line of a trace: the system, so that it can be set up again.
+
+use std::{ops::Range, time::Duration};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde_json::{Map, Value};
+use vez_algorithms::NodeId;
+
+use crate::{
+    meant,
+    named::Detector,
+    system::{Quorum, System, Topology},
+    wanted::{word, word_if_any},
+};
+
+/// The format that is written and read.
+pub const FORMAT: &str = "vez-trace-1";
+
+/// No algorithm waits longer than this, and a few times as long can still be added up.
+const LONGEST: Duration = Duration::from_secs(1_000_000_000);
+
+/// The first line of a trace. Its fields stand in the order in which they are written.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Header {
+    /// When the trace begins: 0.
+    pub time: f64,
+    /// At no node.
+    pub node: Option<NodeId>,
+    /// What kind of line it is: `system`.
+    pub kind: String,
+    /// [`FORMAT`].
+    pub format: String,
+    /// The name of the algorithm.
+    pub algorithm: String,
+    /// How many nodes there are, whether or not they are in the trace.
+    pub nodes: usize,
+    /// The tree or graph that they start with.
+    #[serde(deserialize_with = "word")]
+    pub topology: Topology,
+    /// Whose leave a node needs.
+    #[serde(deserialize_with = "word")]
+    pub quorum: Quorum,
+    /// How many may be inside together.
+    pub k: usize,
+    /// How many groups or sessions there are.
+    pub groups: usize,
+    /// How many replicas vote.
+    pub replicas: usize,
+    /// How many of them are a majority.
+    pub majority: usize,
+    /// How many bits an identifier has.
+    pub bits: u32,
+    /// How many of them name a superpeer.
+    pub prefix: u32,
+    /// How long a node that was turned away waits before it asks again: from, to.
+    #[serde(with = "spans")]
+    pub retry: Range<Duration>,
+    /// How long a node waits for an answer.
+    #[serde(with = "span")]
+    pub patience: Duration,
+    /// How long it pauses between rounds.
+    #[serde(with = "span")]
+    pub period: Duration,
+    /// Who tells of crashes; nobody if the algorithm need not be told.
+    #[serde(default, deserialize_with = "word_if_any", skip_serializing_if = "Option::is_none")]
+    pub detector: Option<Detector>,
+    /// Whatever else the driver has to say about its world, `driver` first.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+    /// What a random tree, and the places of the nodes, were drawn from.
+    pub seed: u64,
+    /// Which run of that seed.
+    pub run: u64,
+}
+
+/// Why the first line of a trace makes no system.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum HeaderError {
+    /// It is something else, or it breaks off.
+    #[error("no trace: the first line is no header of kind \"system\"; vez lab trace writes one")]
+    NoHeader,
+    /// Another format.
+    #[error("the format is \"{0}\", which is unknown here; there is {FORMAT}")]
+    Format(String),
+    /// A field is missing, or is not what it should be.
+    #[error("the header makes no sense: {0}; see docs/trace.md")]
+    Field(String),
+    /// There is no such algorithm.
+    #[error(transparent)]
+    Algorithm(#[from] meant::UnknownAlgorithm),
+    /// There can be no such system.
+    #[error("the header makes no system: {0}")]
+    System(String),
+}
+
+impl Header {
+    /// The header of a run on this system.
+    #[must_use]
+    pub fn new(
+        algorithm: &str,
+        system: &System,
+        (seed, run): (u64, u64),
+        detector: Option<Detector>,
+        extra: Map<String, Value>,
+    ) -> Self {
+        Self {
+            time: 0.0,
+            node: None,
+            kind: "system".to_owned(),
+            format: FORMAT.to_owned(),
+            algorithm: algorithm.to_owned(),
+            nodes: system.nodes,
+            topology: system.topology,
+            quorum: system.quorum,
+            k: system.k,
+            groups: system.groups,
+            replicas: system.replicas,
+            majority: system.majority,
+            bits: system.bits,
+            prefix: system.prefix,
+            retry: system.retry.clone(),
+            patience: system.patience,
+            period: system.period,
+            detector,
+            extra,
+            seed,
+            run,
+        }
+    }
+
+    /// Reads the first line of a trace.
+    ///
+    /// # Errors
+    /// If it is no header, or one of another format, or a field is missing.
+    pub fn read(line: &str) -> Result<Self, HeaderError> {
+        let value: Value = serde_json::from_str(line).map_err(|_| HeaderError::NoHeader)?;
+        if value["kind"] != "system" {
+            return Err(HeaderError::NoHeader);
+        }
+        match value["format"].as_str() {
+            Some(FORMAT) => {}
+            Some(other) => return Err(HeaderError::Format(other.to_owned())),
+            None => return Err(HeaderError::Field("missing field `format`".to_owned())),
+        }
+        serde_json::from_value(value).map_err(|error| HeaderError::Field(error.to_string()))
+    }
+
+    /// The system, to be set up with the seed and the run of this header.
+    ///
+    /// # Errors
+    /// If it is of another format, the algorithm is unknown, or there can be no such system.
+    pub fn system(&self) -> Result<System, HeaderError> {
+        if self.format != FORMAT {
+            return Err(HeaderError::Format(self.format.clone()));
+        }
+        let entry = meant::find(&self.algorithm)?;
+        if entry.assumptions.detector && self.detector.is_none() {
+            let what = format!("{} must be told of crashes, and no detector is named", entry.name);
+            return Err(HeaderError::System(format!("{what}; there are hi-adsd and oracle")));
+        }
+        let times = [("retry", self.retry.end), ("patience", self.patience), ("period", self.period)];
+        if let Some((name, time)) = times.into_iter().find(|(_, time)| *time > LONGEST) {
+            let most = LONGEST.as_secs_f64();
+            return Err(HeaderError::System(format!("{name} is {}; take at most {most}", time.as_secs_f64())));
+        }
+        if self.retry.start > self.retry.end {
+            return Err(HeaderError::System("retry ends before it begins; take [from, to]".to_owned()));
+        }
+        let system = System {
+            nodes: self.nodes,
+            topology: self.topology,
+            quorum: self.quorum,
+            k: self.k,
+            groups: self.groups,
+            replicas: self.replicas,
+            majority: self.majority,
+            bits: self.bits,
+            prefix: self.prefix,
+            retry: self.retry.clone(),
+            patience: self.patience,
+            period: self.period,
+        };
+        system.setup(self.seed, self.run).map_err(|error| HeaderError::System(error.to_string()))?;
+        Ok(system)
+    }
+}
+
+/// A span of time as it stands in a line: a number, unless that would lose something.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Units {
+    Number(f64),
+    /// To the nanosecond.
+    Text(String),
+}
+
+impl From<Duration> for Units {
+    fn from(time: Duration) -> Self {
+        let number = time.as_secs_f64();
+        match Duration::try_from_secs_f64(number) {
+            Ok(same) if same == time => Self::Number(number),
+            Ok(_) | Err(_) => Self::Text(format!("{}.{:09}", time.as_secs(), time.subsec_nanos())),
+        }
+    }
+}
+
+impl TryFrom<Units> for Duration {
+    type Error = String;
+
+    fn try_from(units: Units) -> Result<Self, String> {
+        match units {
+            Units::Number(number) => {
+                Self::try_from_secs_f64(number).map_err(|_| format!("{number} is no span of time"))
+            }
+            Units::Text(text) => {
+                let (seconds, nanos) = text.split_once('.').filter(|(_, nanos)| nanos.len() == 9).unzip();
+                let nanos = nanos.and_then(|nanos| nanos.parse().ok()).filter(|nanos: &u32| *nanos < 1_000_000_000);
+                let seconds = seconds.and_then(|seconds| seconds.parse().ok());
+                let time = seconds.zip(nanos).map(|(seconds, nanos)| Self::new(seconds, nanos));
+                time.ok_or_else(|| format!("\"{text}\" is no span of time"))
+            }
+        }
+    }
+}
+
+mod span {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        Units::from(*time).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        Units::deserialize(deserializer)?.try_into().map_err(D::Error::custom)
+    }
+}
+
+mod spans {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(range: &Range<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        [Units::from(range.start), Units::from(range.end)].serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Range<Duration>, D::Error> {
+        let [from, to] = <[Units; 2]>::deserialize(deserializer)?;
+        let time = |units: Units| Duration::try_from(units).map_err(D::Error::custom);
+        Ok(time(from)?..time(to)?)
+    }
+}

@@ -7,8 +7,10 @@ mod measured;
 mod merge;
 mod ordeal;
 mod parts;
+mod peer;
 mod report;
 mod reproduce;
+mod resource;
 mod risk;
 mod run;
 mod sweep;
@@ -34,6 +36,10 @@ pub(crate) enum Command {
     Ordeal(ordeal::Args),
     /// Run an algorithm over real sockets, and measure it beside the simulator.
     Emulate(emulate::Args),
+    /// Be one process of the laboratory exercise: a terminal that asks for the critical section.
+    Peer(peer::Args),
+    /// Be the shared resource of the laboratory exercise.
+    Resource(resource::Args),
     /// Write a simulated run down as JSON Lines.
     Trace(trace::Args),
     /// Run the experiments of the papers, and judge what they claim.
@@ -54,6 +60,8 @@ impl Command {
             Self::Check(args) => args.run(),
             Self::Ordeal(args) => args.run(),
             Self::Emulate(args) => args.run(),
+            Self::Peer(args) => args.run(),
+            Self::Resource(args) => args.run(),
             Self::Trace(args) => args.run(),
             Self::Reproduce(args) => args.run(),
             Self::Sweep(args) => args.run(),

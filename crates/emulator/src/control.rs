@@ -50,6 +50,8 @@ pub(crate) enum Word {
     Asks { want: usize, at: Nanos },
     /// It is inside.
     Enters { at: Nanos },
+    /// What it asked for is done, and it was never inside.
+    Finishes { at: Nanos },
     /// It is about to leave.
     Leaves { at: Nanos },
     /// Lines of a trace: something that happened, and what came of it.

@@ -60,10 +60,6 @@ pub enum Body {
     Welcome(u64),
     /// No, for this reason.
     Refuse(String),
-    /// A terminal tells the resource that it goes in: the logical clock, and a greeting.
-    Enter(Clock, String),
-    /// It goes out.
-    Leave(Clock),
 }
 
 impl Frame {

@@ -63,6 +63,18 @@ pub(crate) struct Delivery<P: Protocol> {
     parcel: Parcel<P::Message>,
 }
 
+impl<P: Protocol> Delivery<P> {
+    /// Who sent it.
+    pub(crate) fn from(&self) -> NodeId {
+        self.from
+    }
+
+    /// What it says.
+    pub(crate) fn message(&self) -> &P::Message {
+        &self.parcel.message
+    }
+}
+
 /// Why a node cannot go on.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Breach {
@@ -165,7 +177,7 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
             .map_err(|panic| Breach::Assertion(me, panic))?;
         let time = seconds(now.saturating_sub(self.world.epoch));
         if let Some(input) = seen {
-            self.watch.see(time, me, Event::Input(&input, &self.node));
+            self.watch.see(time, me, Event::Input(&input, &self.node, &chosen));
         }
         let mut outputs = Vec::new();
         for effect in effects {

@@ -17,8 +17,11 @@ pub mod frame;
 mod host;
 pub mod link;
 mod outcome;
+mod peer;
 mod player;
 mod referee;
+mod resource;
+mod script;
 mod settings;
 mod transport;
 
@@ -35,7 +38,10 @@ use vez_algorithms::{
 pub use self::{
     control::Invitation,
     outcome::{Emulation, Failure, Outcome},
-    referee::{Performer, Watcher},
+    peer::{Outlets, PeerError, PeerSettings, peer},
+    referee::Watcher,
+    resource::{ResourceError, resource},
+    script::{Script, ScriptError},
     settings::{Crash, Settings, SettingsError, seconds},
     transport::Transport,
 };

@@ -16,13 +16,13 @@ use std::{
     time::Duration,
 };
 
-use vez_algorithms::{Algorithm, CommandOf, Family, Heard, Input, NodeId, OutputOf};
+use vez_algorithms::{Algorithm, CommandOf, Family, Heard, Input, NodeId, OutputOf, Setup};
 use vez_lab::random::{Purpose, Stream};
 
 use crate::{
     CannotEmulate, Settings,
     chronicle::Chronicle,
-    clock::{nanos, now},
+    clock::{nanos, now, wake_me_in_time},
     control::{self, Account, Invitation, Order, Word},
     frame::{Body, Frame, Malformed, Refused},
     host::{Breach, Circumstances, Host, Wire},
@@ -89,13 +89,16 @@ enum Client {
 /// # Errors
 /// If the sockets cannot be had, or the referee is gone before the run begins.
 pub(crate) fn play<A: Algorithm>(me: NodeId, settings: &Settings, invitation: Invitation) -> Result<(), CannotEmulate> {
+    wake_me_in_time();
     let (mailbox, events) = mpsc::channel();
     let referee = meet_referee(me, invitation, mailbox.clone())?;
     let identity = Identity { algorithm: A::NAME, life: invitation.key, me };
     let stop = Arc::new(AtomicBool::new(false));
-    let mut player = Player::<A>::prepare(settings, identity, referee, events, &mailbox, &stop)?;
+    let setup = settings.system.setup(settings.seed, 0)?;
+    let all = A::system(&setup)?;
+    let mut player = Player::<A>::prepare(settings, (identity, all.len()), referee, events, &mailbox, &stop)?;
     let address = player.address;
-    if player.begin(settings)? {
+    if player.begin(settings, &setup, all)? {
         player.run();
     }
     stop.store(true, Ordering::Relaxed);
@@ -145,14 +148,14 @@ impl<A: Algorithm> Player<A> {
     /// Opens the sockets, and finds the other nodes.
     fn prepare(
         settings: &Settings,
-        identity: Identity,
+        (identity, nodes): (Identity, usize),
         mut referee: TcpStream,
         events: Receiver<Event>,
         mailbox: &Sender<Event>,
         stop: &Arc<AtomicBool>,
     ) -> Result<Self, CannotEmulate> {
         let open = |error| CannotEmulate::Io("open a socket on this machine", error);
-        let (nodes, me) = (settings.system.nodes, identity.me);
+        let me = identity.me;
         let (sockets, address) = match settings.transport {
             Transport::Udp => {
                 let socket = UdpSocket::bind(ANY_PORT).map_err(open)?;
@@ -250,21 +253,20 @@ impl<A: Algorithm> Player<A> {
     }
 
     /// Waits until all are ready. False if there is to be no run.
-    fn begin(&mut self, settings: &Settings) -> Result<bool, CannotEmulate> {
+    fn begin(&mut self, settings: &Settings, setup: &Setup, mut all: Vec<A>) -> Result<bool, CannotEmulate> {
         let Order::Begin(epoch) = self.next_order()? else { return Ok(false) };
         let me = self.identity.me;
-        let setup = settings.system.setup(settings.seed, 0)?;
         let world = Circumstances {
-            nodes: settings.system.nodes,
+            nodes: all.len(),
             service: settings.service(&A::MODEL),
             loss: settings.loss,
             seed: settings.seed,
             epoch,
         };
-        let node = A::system(&setup)?.swap_remove(me.index());
+        let node = all.swap_remove(me.index());
         self.host = Some(Host::new(me, node, world, Chronicle::new(settings.trace)));
-        self.wants = A::wants(&setup);
-        if me.index() < settings.askers(A::clients(&setup)) {
+        self.wants = A::wants(setup);
+        if me.index() < settings.askers(A::clients(setup)) {
             self.think(epoch);
         }
         Ok(true)
@@ -412,7 +414,7 @@ impl<A: Algorithm> Player<A> {
                 }
             }
             Body::Ack(number) => host.acknowledged(now(), from, number),
-            Body::Hello(_) | Body::Welcome(_) | Body::Refuse(_) | Body::Enter(..) | Body::Leave(_) => {
+            Body::Hello(_) | Body::Welcome(_) | Body::Refuse(_) => {
                 return Err(Malformed::NoFrame("a word of the terminals".to_owned()));
             }
         }
@@ -437,10 +439,16 @@ impl<A: Algorithm> Player<A> {
             self.tell(&Word::Trace { at, lines });
         }
         for output in outputs {
-            let heard = A::Family::hear(&mut <A::Family as Family>::News::default(), output);
-            if heard == Heard::Entered {
-                self.client = Client::Entering { since: at };
-                self.tell(&Word::Enters { at });
+            match A::Family::hear(&mut <A::Family as Family>::News::default(), output) {
+                Heard::Entered => {
+                    self.client = Client::Entering { since: at };
+                    self.tell(&Word::Enters { at });
+                }
+                Heard::Finished => {
+                    self.think(at);
+                    self.tell(&Word::Finishes { at });
+                }
+                Heard::Began | Heard::News => {}
             }
         }
     }

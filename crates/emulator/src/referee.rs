@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use vez_algorithms::{Algorithm, Client, CommandOf, Family, NodeId, Phase, Scene, catalog};
+use vez_algorithms::{Algorithm, Client, CommandOf, Family, NodeId, Phase, Scene, Setup, catalog};
 use vez_lab::sim::Metrics;
 
 use crate::{
@@ -48,7 +48,7 @@ pub trait Watcher {
 impl Watcher for () {}
 
 /// Whatever runs a node.
-pub enum Performer {
+enum Performer {
     /// A thread of this process.
     Thread(JoinHandle<Result<(), CannotEmulate>>),
     /// A process.
@@ -114,10 +114,13 @@ pub(crate) fn emulate<A: Algorithm>(
         return Err(SettingsError::Family { name: A::NAME, family: A::Family::NAME }.into());
     }
     let setup = settings.system.setup(settings.seed, 0)?;
-    A::system(&setup)?;
+    let nodes = A::system(&setup)?.len();
+    if let Some(crash) = settings.crashes.iter().find(|crash| crash.node.index() >= nodes) {
+        return Err(SettingsError::NoSuchNode { node: crash.node, nodes }.into());
+    }
     let (words, stop, invitation) = open()?;
     let mut troupe = Troupe(Vec::new());
-    for node in NodeId::all(settings.system.nodes) {
+    for node in NodeId::all(nodes) {
         troupe.0.push(match spawn {
             Some(spawn) => {
                 let child = spawn(node, invitation);
@@ -129,7 +132,7 @@ pub(crate) fn emulate<A: Algorithm>(
             }
         });
     }
-    let referee = gather::<A>(settings, words, troupe, &setup);
+    let referee = gather::<A>(settings, words, troupe, nodes, &setup);
     stop.store(true, Ordering::Relaxed);
     transport::wake(invitation.referee);
     let mut referee = referee?;
@@ -183,9 +186,9 @@ fn gather<'a, A: Algorithm>(
     settings: &'a Settings,
     words: Receiver<Heard>,
     mut troupe: Troupe,
-    setup: &vez_algorithms::Setup,
+    n: usize,
+    setup: &Setup,
 ) -> Result<Referee<'a, A>, CannotEmulate> {
-    let n = settings.system.nodes;
     let mut nodes: Vec<Option<TcpStream>> = (0..n).map(|_| None).collect();
     let mut addresses: Vec<Option<SocketAddr>> = vec![None; n];
     let mut ready = vec![false; n];
@@ -209,7 +212,7 @@ fn gather<'a, A: Algorithm>(
             Heard::Met(..) | Heard::Word(..) => {}
         }
     }
-    let clients = settings.askers(A::clients(setup));
+    let askers = settings.askers(A::clients(setup));
     Ok(Referee {
         settings,
         words,
@@ -217,10 +220,12 @@ fn gather<'a, A: Algorithm>(
         nodes,
         addresses: addresses.into_iter().flatten().collect(),
         crashed: vec![false; n],
+        askers,
         clients: vec![Client::default(); n],
+        done: Vec::new(),
         inside: Vec::new(),
         wants: A::wants(setup),
-        metrics: Metrics::new(n, clients, 0),
+        metrics: Metrics::new(n, askers, 0),
         accounts: (0..n).map(|_| None).collect(),
         trace: Vec::new(),
         epoch: 0,
@@ -235,7 +240,12 @@ struct Referee<'a, A: Algorithm> {
     nodes: Vec<Option<TcpStream>>,
     addresses: Vec<SocketAddr>,
     crashed: Vec<bool>,
+    /// How many of the nodes have clients that ask: the first ones.
+    askers: usize,
     clients: Vec<Client<A::Family>>,
+    /// Clients that are done with what they asked for, such as more units: the referee does not hear what they were told, so to
+    /// the law it is as if they still asked for it.
+    done: Vec<Client<A::Family>>,
     inside: Vec<NodeId>,
     wants: Vec<CommandOf<A>>,
     metrics: Metrics,
@@ -307,7 +317,17 @@ impl<A: Algorithm> Referee<'_, A> {
                 self.metrics.left(self.time(at));
                 self.tell(node, &Order::Outside);
             }
+            Word::Finishes { at } if phase == Phase::Waiting => {
+                let client = std::mem::take(&mut self.clients[node.index()]);
+                if self.done.iter().all(|other| other.asked != client.asked) {
+                    self.done.push(client);
+                }
+                self.moved = now();
+                self.metrics.entered(node, self.time(at));
+                watcher.entries(self.metrics.entries());
+            }
             Word::Asks { .. } => return confused("asks twice"),
+            Word::Finishes { .. } => return confused("is done with what it has not asked for"),
             Word::Enters { .. } => return confused("enters without having asked"),
             Word::Leaves { .. } => return confused("leaves without having been inside"),
             Word::Trace { at, lines } => self.trace.push((at, lines)),
@@ -322,11 +342,11 @@ impl<A: Algorithm> Referee<'_, A> {
     /// The law of the family.
     fn law(&self) -> Result<(), Failure> {
         let scene = Scene {
-            nodes: self.clients.len(),
+            nodes: self.clients.len() + self.done.len(),
             limit: self.settings.system.k,
             inside: &self.inside,
-            client: &|node| &self.clients[node.index()],
-            alive: &|node| !self.crashed[node.index()],
+            client: &|node| self.clients.iter().chain(&self.done).nth(node.index()).expect("as many as said"),
+            alive: &|node| !self.crashed.get(node.index()).is_some_and(|crashed| *crashed),
             connected: &|_, _| true,
         };
         A::Family::law(&scene).map_err(|what| Failure { what, law_broken: true })
@@ -373,8 +393,7 @@ impl<A: Algorithm> Referee<'_, A> {
     }
 
     fn clients_left(&self) -> usize {
-        let askers = self.settings.askers(self.clients.len());
-        self.crashed[..askers].iter().filter(|crashed| !**crashed).count()
+        self.crashed[..self.askers].iter().filter(|crashed| !**crashed).count()
     }
 
     fn waiting(&self) -> impl Iterator<Item = NodeId> + '_ {
@@ -432,7 +451,10 @@ impl<A: Algorithm> Referee<'_, A> {
         while !gone.iter().all(|gone| *gone) {
             let left = Duration::from_nanos(deadline.saturating_sub(now()));
             match self.words.recv_timeout(left) {
-                Ok(Heard::Word(node, Word::Done(account))) => self.accounts[node.index()] = Some(*account),
+                Ok(Heard::Word(node, Word::Done(account))) => {
+                    self.accounts[node.index()] = Some(*account);
+                    gone[node.index()] = true;
+                }
                 Ok(Heard::Word(_, Word::Trace { at, lines })) => self.trace.push((at, lines)),
                 Ok(Heard::Gone(node)) => gone[node.index()] = true,
                 Ok(Heard::Word(..) | Heard::Met(..)) => {}

@@ -2,8 +2,9 @@
 
 use std::{str::FromStr, time::Duration};
 
-use vez_algorithms::{Model, NodeId, Timing};
-use vez_lab::system::System;
+use serde_json::json;
+use vez_algorithms::{Model, NodeId, Timing, catalog::Entry};
+use vez_lab::{named::Detector, system::System, trace::Header};
 
 use crate::{link::Service, transport::Transport};
 
@@ -139,14 +140,23 @@ impl Settings {
             return Err(SettingsError::LossOverTcp);
         }
         for crash in &self.crashes {
-            if crash.node.index() >= nodes {
-                return Err(SettingsError::NoSuchNode { node: crash.node, nodes });
-            }
             if !(0.0..=MAX_SECONDS).contains(&crash.at) {
                 return number("crash", format!("at {} s", crash.at), "take a time from 0 to 3600 s, such as n3@200ms");
             }
         }
         Ok(())
+    }
+
+    /// The first line of a trace.
+    #[must_use]
+    pub fn header(&self, entry: &Entry, processes: bool) -> Header {
+        let world = json!({
+            "driver": "emulator", "transport": self.transport, "processes": processes, "loss": self.loss,
+            "hold": self.hold, "think": self.think,
+        });
+        let world = world.as_object().cloned().unwrap_or_default();
+        let detector = entry.assumptions.detector.then_some(Detector::HiAdsd);
+        Header::new(entry.name, &self.system, (self.seed, 0), detector, world)
     }
 
     /// What the links owe an algorithm: what its model asks for, and the sockets do not give anyway.

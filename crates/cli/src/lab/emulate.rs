@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::json;
 use vez_algorithms::{NodeId, catalog::Entry};
 use vez_emulator::{Crash, Emulation, Invitation, Outcome, Settings, Transport, Watcher, seconds};
-use vez_lab::{sim::Report, wanted::Wanted};
+use vez_lab::{sim::Report, trace::Header, wanted::Wanted};
 
 use super::{
     find,
@@ -117,7 +117,8 @@ impl Args {
         bar.finish_and_clear();
         let outcome = outcome.expect("it is in the catalog")?;
         if let (Some(file), Some(path)) = (file, &self.trace) {
-            write(file, &outcome.trace).with_context(|| format!("cannot write {}", path.display()))?;
+            write(file, &settings.header(entry, self.processes), &outcome.trace)
+                .with_context(|| format!("cannot write {}", path.display()))?;
         }
         self.tell(entry, &outcome)
     }
@@ -250,8 +251,9 @@ fn create(path: &Path) -> Result<File> {
     File::create(path).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn write(file: File, lines: &[String]) -> std::io::Result<()> {
+fn write(file: File, header: &Header, lines: &[String]) -> std::io::Result<()> {
     let mut file = BufWriter::new(file);
+    writeln!(file, "{}", serde_json::to_string(header)?)?;
     for line in lines {
         file.write_all(line.as_bytes())?;
     }

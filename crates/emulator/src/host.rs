@@ -102,6 +102,9 @@ pub(crate) struct Deeds {
     pub(crate) labour: Labour,
     /// How long messages took until the algorithm had them, in seconds: a sample.
     pub(crate) delays: Vec<f64>,
+    /// How many timers fired, and how late in all.
+    pub(crate) fired: u64,
+    pub(crate) late: Nanos,
 }
 
 /// One node.
@@ -119,6 +122,8 @@ pub(crate) struct Host<P: Protocol, W> {
     received: u64,
     lost: u64,
     delays: Vec<f64>,
+    fired: u64,
+    late: Nanos,
     watch: W,
 }
 
@@ -139,6 +144,8 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
             received: 0,
             lost: 0,
             delays: Vec::new(),
+            fired: 0,
+            late: 0,
             watch,
         }
     }
@@ -292,9 +299,11 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
 
     /// The timer that is due, if any. It is set no more.
     pub(crate) fn due(&mut self, now: Nanos) -> Option<Input<P>> {
-        let (timer, _) = self.timers.iter().filter(|(_, due)| **due <= now).min_by_key(|(_, due)| **due)?;
-        let timer = *timer;
+        let first = self.timers.iter().min_by_key(|(_, due)| **due);
+        let (timer, due) = first.map(|(timer, due)| (*timer, *due)).filter(|(_, due)| *due <= now)?;
         self.timers.remove(&timer);
+        self.fired += 1;
+        self.late += now - due;
         Some(Input::Timer(timer))
     }
 
@@ -323,6 +332,8 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
             lost: self.lost,
             labour,
             delays: self.delays.clone(),
+            fired: self.fired,
+            late: self.late,
         }
     }
 }

@@ -12,6 +12,7 @@
 
 mod chronicle;
 pub mod clock;
+mod company;
 mod control;
 pub mod frame;
 mod host;
@@ -37,7 +38,7 @@ use vez_algorithms::{
 
 pub use self::{
     control::Invitation,
-    outcome::{Emulation, Failure, Outcome},
+    outcome::{Emulation, Failure, Outcome, Simulated},
     peer::{Outlets, PeerError, PeerSettings, peer},
     referee::Watcher,
     resource::{ResourceError, resource},

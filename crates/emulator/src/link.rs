@@ -172,7 +172,9 @@ impl<M: Clone> Link<M> {
             // A number that is missing may never come: what is very old counts as having come.
             let oldest = number.saturating_sub(WINDOW);
             self.expected = self.expected.max(oldest);
-            self.ahead = self.ahead.split_off(&self.expected);
+            while self.ahead.first_key_value().is_some_and(|(first, _)| *first < self.expected) {
+                self.ahead.pop_first();
+            }
         }
         while let Some(waiting) = self.ahead.remove(&self.expected) {
             messages.extend(waiting);

@@ -64,9 +64,29 @@ pub struct Emulation {
     pub refused: BTreeMap<String, u64>,
     /// How long a message took until the algorithm had it: the middle, 95 of 100, 99 of 100.
     pub delay_quantiles: [f64; 3],
-    /// Messages an entry, by the simulator, under the load, the delays and the losses that were measured; nothing if it did not
-    /// come to an end either.
-    pub simulated_messages_per_entry: Option<Interval>,
+    /// What the simulator says of it; nothing if it does not come to an end.
+    pub simulated: Option<Simulated>,
+}
+
+/// What the simulator says, under the load and with the delays and the losses that were measured.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Simulated {
+    /// Messages an entry.
+    pub messages_per_entry: Interval,
+    /// How far one run differs from another: a standard deviation.
+    pub spread: f64,
+    /// How often the law was broken in all runs: some delay was longer than the algorithm takes to be possible.
+    pub violations: u64,
+}
+
+impl Simulated {
+    fn of(report: &Report) -> Self {
+        let messages_per_entry = report.messages_per_entry;
+        // The interval is 2.093 standard errors wide to each side: Student's quantile for 20 runs.
+        let standard_error = messages_per_entry.ci95.unwrap_or(0.0) / 2.093;
+        let spread = standard_error * (SIMULATED_RUNS as f64).sqrt();
+        Self { messages_per_entry, spread, violations: report.violations }
+    }
 }
 
 /// What the nodes have done, together.
@@ -81,6 +101,8 @@ pub(crate) struct Sum {
     inside: Nanos,
     requests: u64,
     late: Nanos,
+    timers: u64,
+    timers_late: Nanos,
 }
 
 impl Sum {
@@ -96,6 +118,8 @@ impl Sum {
             inside: 0,
             requests: 0,
             late: 0,
+            timers: 0,
+            timers_late: 0,
         };
         for account in accounts {
             sum.received.push(account.as_ref().map_or(0, |account| account.deeds.received));
@@ -113,6 +137,8 @@ impl Sum {
             sum.inside += account.inside;
             sum.requests += account.requests;
             sum.late += account.late;
+            sum.timers += account.deeds.fired;
+            sum.timers_late += account.deeds.late;
         }
         sum.delays.sort_by(f64::total_cmp);
         sum
@@ -123,18 +149,24 @@ impl Sum {
         self.delays.get(place.min(self.delays.len().saturating_sub(1))).copied().unwrap_or(0.0)
     }
 
-    /// The simulation of the same: under the load as it was, not as it was meant to be.
+    /// The simulation of the same: under the load as it was, not as it was meant to be, and with timers as late as they were.
+    /// Delays that an algorithm takes to be impossible may break its law there; that is counted, and it goes on.
     pub(crate) fn config<A: Algorithm>(&self, settings: &Settings, service: Service, entries: u64) -> Config {
         let mean = |total: Nanos, count: u64| seconds(total) / count.max(1) as f64;
         let think = settings.think + mean(self.late, self.requests);
         let delays: Vec<f64> = if self.delays.is_empty() { vec![1e-6] } else { self.delays.clone() };
+        let late = Duration::from_nanos(self.timers_late / self.timers.max(1));
+        let mut system = settings.system.clone();
+        system.retry = system.retry.start + late..system.retry.end + late;
+        system.patience += late;
+        system.period += late;
         let mut faults: Vec<(f64, Fault)> =
             settings.crashes.iter().map(|crash| (crash.at, Fault::Crash(crash.node))).collect();
         if service == Service::Once && settings.loss > 0.0 {
             faults.push((0.0, Fault::Loss(settings.loss)));
         }
         Config {
-            system: settings.system.clone(),
+            system,
             arrivals: if think > 0.0 { Arrivals::Closed { rate: 1.0 / think } } else { Arrivals::Saturated },
             hot: None,
             askers: settings.askers,
@@ -143,7 +175,7 @@ impl Sum {
             delay_law: DelayLaw::Measured(Arc::from(delays)),
             order: if settings.transport == Transport::Tcp { Order::Fifo } else { A::MODEL.order },
             faults: Faults::new(faults),
-            keep_going: false,
+            keep_going: true,
             until: None,
             entries: entries.max(1),
             warmup: 0,
@@ -171,7 +203,7 @@ impl Sum {
         } else {
             // It only takes a moment: nobody waits for sockets there.
             let run = named::run(A::NAME, Detector::HiAdsd, &config, || Duration::ZERO, &|_| {});
-            run.expect("it is in the catalog").ok().map(|report| report.messages_per_entry)
+            run.expect("it is in the catalog").ok().map(|report| Simulated::of(&report))
         };
         let delay_quantiles = [0.5, 0.95, 0.99].map(|share| self.delay_quantile(share));
         let emulation = Emulation {
@@ -184,7 +216,7 @@ impl Sum {
             link: self.labour,
             refused: self.refused,
             delay_quantiles,
-            simulated_messages_per_entry: simulated,
+            simulated,
         };
         Outcome { failure, report, emulation, trace: Vec::new() }
     }

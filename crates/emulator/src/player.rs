@@ -4,20 +4,21 @@
 //! referee has seen it enter, and leaves only once the referee has seen it leave: whatever overlaps for the referee has
 //! overlapped.
 
+mod meeting;
+
 use std::{
     collections::VecDeque,
-    net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
+    net::{SocketAddr, TcpStream},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
-        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+        mpsc::{self, Receiver, RecvTimeoutError},
     },
-    thread,
     time::Duration,
 };
 
-use vez_algorithms::{Algorithm, CommandOf, Family, Heard, Input, NodeId, OutputOf, Setup};
-use vez_lab::random::{Purpose, Stream};
+use vez_algorithms::{Algorithm, CommandOf, Family, Heard, Input, NodeId, OutputOf};
+use vez_lab::random::Stream;
 
 use crate::{
     CannotEmulate, Settings,
@@ -25,13 +26,10 @@ use crate::{
     clock::{nanos, now, wake_me_in_time},
     control::{self, Account, Invitation, Order, Word},
     frame::{Body, Frame, Malformed, Refused},
-    host::{Breach, Circumstances, Host, Wire},
+    host::{Breach, Host, Wire},
     link::Nanos,
-    transport::{self, ANY_PORT, Arrived, Identity, Source, Tcp, Transport, Udp},
+    transport::{self, Arrived, Identity, Source, Tcp, Transport, Udp},
 };
-
-/// Nobody waits longer than this for the others to be ready.
-const PREPARATION: Duration = Duration::from_secs(20);
 
 /// What a node waits for.
 enum Event {
@@ -91,7 +89,7 @@ enum Client {
 pub(crate) fn play<A: Algorithm>(me: NodeId, settings: &Settings, invitation: Invitation) -> Result<(), CannotEmulate> {
     wake_me_in_time();
     let (mailbox, events) = mpsc::channel();
-    let referee = meet_referee(me, invitation, mailbox.clone())?;
+    let referee = meeting::meet_referee(me, invitation, mailbox.clone())?;
     let identity = Identity { algorithm: A::NAME, life: invitation.key, me };
     let stop = Arc::new(AtomicBool::new(false));
     let setup = settings.system.setup(settings.seed, 0)?;
@@ -106,19 +104,6 @@ pub(crate) fn play<A: Algorithm>(me: NodeId, settings: &Settings, invitation: In
         transport::wake(address);
     }
     Ok(())
-}
-
-fn meet_referee(me: NodeId, invitation: Invitation, mailbox: Sender<Event>) -> Result<TcpStream, CannotEmulate> {
-    let io = |error| CannotEmulate::Io("meet the referee", error);
-    let mut referee = TcpStream::connect(invitation.referee).map_err(io)?;
-    referee.set_nodelay(true).map_err(io)?;
-    control::say(&mut referee, &Word::Hello { node: me, key: invitation.key }).map_err(io)?;
-    let reader = referee.try_clone().map_err(io)?;
-    thread::spawn(move || {
-        control::listen(reader, |order| mailbox.send(Event::Order(order)).is_ok());
-        let _ = mailbox.send(Event::Orphaned);
-    });
-    Ok(referee)
 }
 
 struct Player<A: Algorithm> {
@@ -145,133 +130,6 @@ struct Player<A: Algorithm> {
 }
 
 impl<A: Algorithm> Player<A> {
-    /// Opens the sockets, and finds the other nodes.
-    fn prepare(
-        settings: &Settings,
-        (identity, nodes): (Identity, usize),
-        mut referee: TcpStream,
-        events: Receiver<Event>,
-        mailbox: &Sender<Event>,
-        stop: &Arc<AtomicBool>,
-    ) -> Result<Self, CannotEmulate> {
-        let open = |error| CannotEmulate::Io("open a socket on this machine", error);
-        let me = identity.me;
-        let (sockets, address) = match settings.transport {
-            Transport::Udp => {
-                let socket = UdpSocket::bind(ANY_PORT).map_err(open)?;
-                let address = socket.local_addr().map_err(open)?;
-                transport::read_datagrams(&socket, mailbox.clone(), Arc::clone(stop)).map_err(open)?;
-                (Sockets::Udp(Udp { identity, socket, addresses: Vec::new() }), address)
-            }
-            Transport::Tcp => {
-                let listener = TcpListener::bind(ANY_PORT).map_err(open)?;
-                let address = listener.local_addr().map_err(open)?;
-                transport::accept(listener, identity, nodes, mailbox.clone(), Arc::clone(stop));
-                (Sockets::Tcp(Tcp { identity, streams: (0..nodes).map(|_| None).collect() }), address)
-            }
-        };
-        let io = |error| CannotEmulate::Io("speak to the referee", error);
-        control::say(&mut referee, &Word::Listening(address)).map_err(io)?;
-        let mut player = Self {
-            identity,
-            address,
-            addresses: Vec::new(),
-            sockets,
-            referee,
-            events,
-            early: VecDeque::new(),
-            refused: Refused::default(),
-            host: None,
-            client: Client::Absent,
-            wants: Vec::new(),
-            arrivals: Stream::new(settings.seed, 0, me, Purpose::Arrivals),
-            think: settings.think,
-            hold: nanos(settings.hold),
-            stays: 0,
-            inside: 0,
-            requests: 0,
-            late: 0,
-        };
-        let Order::Addresses(addresses) = player.next_order()? else { return Err(CannotEmulate::Orphaned(me)) };
-        player.addresses.clone_from(&addresses);
-        player.reach_all(addresses, mailbox)?;
-        control::say(&mut player.referee, &Word::Ready).map_err(io)?;
-        Ok(player)
-    }
-
-    /// With datagrams it is enough to know where the others are. Of two nodes the one with the lower number connects.
-    fn reach_all(&mut self, addresses: Vec<SocketAddr>, mailbox: &Sender<Event>) -> Result<(), CannotEmulate> {
-        let me = self.identity.me;
-        let tcp = match &mut self.sockets {
-            Sockets::Udp(udp) => {
-                udp.addresses = addresses;
-                return Ok(());
-            }
-            Sockets::Tcp(tcp) => tcp,
-        };
-        for (to, address) in NodeId::all(addresses.len()).zip(addresses).filter(|(to, _)| *to > me) {
-            let stream = transport::connect(self.identity, to, address, mailbox.clone());
-            tcp.streams[to.index()] =
-                Some(stream.map_err(|error| CannotEmulate::Io("connect to another node", error))?);
-        }
-        while !self.is_connected() {
-            match self.events.recv_timeout(PREPARATION) {
-                Ok(Event::Arrived(arrived)) => self.before_the_run(arrived),
-                Ok(Event::Order(_) | Event::Orphaned) | Err(_) => return Err(CannotEmulate::Orphaned(me)),
-            }
-        }
-        Ok(())
-    }
-
-    fn is_connected(&self) -> bool {
-        match &self.sockets {
-            Sockets::Udp(_) => true,
-            Sockets::Tcp(tcp) => tcp.streams.iter().filter(|stream| stream.is_some()).count() + 1 == tcp.streams.len(),
-        }
-    }
-
-    fn before_the_run(&mut self, arrived: Arrived) {
-        match (arrived, &mut self.sockets) {
-            (Arrived::Connected(node, stream), Sockets::Tcp(tcp)) => {
-                // Whoever claims to be somebody that is here already is not believed.
-                tcp.streams[node.index()].get_or_insert(stream);
-            }
-            (Arrived::Connected(..), Sockets::Udp(_)) => {}
-            (bytes @ Arrived::Bytes(..), _) => self.early.push_back(bytes),
-        }
-    }
-
-    /// The next thing that the referee says.
-    fn next_order(&mut self) -> Result<Order, CannotEmulate> {
-        loop {
-            match self.events.recv_timeout(PREPARATION) {
-                Ok(Event::Order(order)) => return Ok(order),
-                Ok(Event::Arrived(arrived)) => self.before_the_run(arrived),
-                Ok(Event::Orphaned) | Err(_) => return Err(CannotEmulate::Orphaned(self.identity.me)),
-            }
-        }
-    }
-
-    /// Waits until all are ready. False if there is to be no run.
-    fn begin(&mut self, settings: &Settings, setup: &Setup, mut all: Vec<A>) -> Result<bool, CannotEmulate> {
-        let Order::Begin(epoch) = self.next_order()? else { return Ok(false) };
-        let me = self.identity.me;
-        let world = Circumstances {
-            nodes: all.len(),
-            service: settings.service(&A::MODEL),
-            loss: settings.loss,
-            seed: settings.seed,
-            epoch,
-        };
-        let node = all.swap_remove(me.index());
-        self.host = Some(Host::new(me, node, world, Chronicle::new(settings.trace)));
-        self.wants = A::wants(setup);
-        if me.index() < settings.askers(A::clients(setup)) {
-            self.think(epoch);
-        }
-        Ok(true)
-    }
-
     fn think(&mut self, now: Nanos) {
         let pause = if self.think > 0.0 { self.think * self.arrivals.exponential() } else { 0.0 };
         self.client = Client::Thinking { until: now + nanos(pause) };

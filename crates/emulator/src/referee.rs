@@ -1,35 +1,23 @@
 //! The referee stands for the shared resource: it sees every entry and every exit, applies the law of the family, and
 //! measures.
 
-use std::{
-    net::{SocketAddr, TcpListener, TcpStream},
-    process::Child,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{self, Receiver, RecvTimeoutError, Sender},
-    },
-    thread::{self, JoinHandle},
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::mpsc::RecvTimeoutError, thread, time::Duration};
 
-use vez_algorithms::{Algorithm, Client, CommandOf, Family, NodeId, Phase, Scene, Setup, catalog};
+use vez_algorithms::{Algorithm, Client, CommandOf, Family, NodeId, Phase, Scene, catalog};
 use vez_lab::sim::Metrics;
 
 use crate::{
     CannotEmulate, Spawn,
     clock::{nanos, now, seconds},
-    control::{self, Account, Invitation, Order, Word},
+    company::{Company, Heard, Performer},
+    control::{Account, Order, Word},
     link::Nanos,
     outcome::{Failure, Outcome, Sum},
     player,
     settings::{Settings, SettingsError},
-    transport::{self, ANY_PORT},
 };
 
-/// Nobody waits longer than this for a node to be ready.
-const PREPARATION: Duration = Duration::from_secs(20);
-/// Nor for its account of what it has done.
+/// Nobody waits longer than this for a node's account of what it has done.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// How often the referee looks whether anything still moves.
 const LOOK_UP: Duration = Duration::from_millis(50);
@@ -47,62 +35,6 @@ pub trait Watcher {
 /// Nobody.
 impl Watcher for () {}
 
-/// Whatever runs a node.
-enum Performer {
-    /// A thread of this process.
-    Thread(JoinHandle<Result<(), CannotEmulate>>),
-    /// A process.
-    Process(Child),
-}
-
-/// All that run nodes. When it goes, the processes go.
-struct Troupe(Vec<Performer>);
-
-impl Troupe {
-    /// Ends a node's process, without a word. A thread has to be told.
-    fn kill(&mut self, node: NodeId) -> bool {
-        match &mut self.0[node.index()] {
-            Performer::Process(child) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                true
-            }
-            Performer::Thread(_) => false,
-        }
-    }
-
-    /// Why a thread has ended, if it has.
-    fn reason(&mut self, node: NodeId) -> CannotEmulate {
-        if let Performer::Thread(thread) = self.0.remove(node.index())
-            && let Ok(Err(error)) = thread.join()
-        {
-            return error;
-        }
-        CannotEmulate::Lost(node)
-    }
-}
-
-impl Drop for Troupe {
-    fn drop(&mut self) {
-        for performer in &mut self.0 {
-            if let Performer::Process(child) = performer {
-                let _ = child.kill();
-                let _ = child.wait();
-            }
-        }
-    }
-}
-
-/// What the referee hears.
-enum Heard {
-    /// A node has introduced itself.
-    Met(NodeId, TcpStream),
-    /// It says something.
-    Word(NodeId, Word),
-    /// It will say no more.
-    Gone(NodeId),
-}
-
 /// Runs a system to the end, and says what came out.
 pub(crate) fn emulate<A: Algorithm>(
     settings: &Settings,
@@ -118,127 +50,40 @@ pub(crate) fn emulate<A: Algorithm>(
     if let Some(crash) = settings.crashes.iter().find(|crash| crash.node.index() >= nodes) {
         return Err(SettingsError::NoSuchNode { node: crash.node, nodes }.into());
     }
-    let (words, stop, invitation) = open()?;
-    let mut troupe = Troupe(Vec::new());
-    for node in NodeId::all(nodes) {
-        troupe.0.push(match spawn {
-            Some(spawn) => {
-                let child = spawn(node, invitation);
-                Performer::Process(child.map_err(|error| CannotEmulate::Io("start a process", error))?)
-            }
-            None => {
-                let settings = settings.clone();
-                Performer::Thread(thread::spawn(move || player::play::<A>(node, &settings, invitation)))
-            }
-        });
-    }
-    let referee = gather::<A>(settings, words, troupe, nodes, &setup);
-    stop.store(true, Ordering::Relaxed);
-    transport::wake(invitation.referee);
-    let mut referee = referee?;
-    watcher.listening(&referee.addresses);
+    let company = Company::gather(nodes, |node, invitation| match spawn {
+        Some(spawn) => {
+            let child = spawn(node, invitation).map_err(|error| CannotEmulate::Io("start a process", error));
+            child.map(Performer::Process)
+        }
+        None => {
+            let settings = settings.clone();
+            Ok(Performer::Thread(thread::spawn(move || player::play::<A>(node, &settings, invitation))))
+        }
+    })?;
+    watcher.listening(&company.addresses);
+    let askers = settings.askers(A::clients(&setup));
+    let mut referee = Referee::<A> {
+        settings,
+        company,
+        crashed: vec![false; nodes],
+        askers,
+        clients: vec![Client::default(); nodes],
+        done: Vec::new(),
+        inside: Vec::new(),
+        wants: A::wants(&setup),
+        metrics: Metrics::new(nodes, askers, 0),
+        accounts: (0..nodes).map(|_| None).collect(),
+        trace: Vec::new(),
+        epoch: 0,
+        moved: 0,
+    };
     let failure = referee.run(watcher).err();
     Ok(referee.finish(spawn.is_some(), failure))
 }
 
-/// Listens for nodes, each of which knows the number of this run.
-fn open() -> Result<(Receiver<Heard>, Arc<AtomicBool>, Invitation), CannotEmulate> {
-    let io = |error| CannotEmulate::Io("listen on this machine", error);
-    let listener = TcpListener::bind(ANY_PORT).map_err(io)?;
-    let invitation = Invitation { referee: listener.local_addr().map_err(io)?, key: crate::random_number() };
-    let (mailbox, words) = mpsc::channel();
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = Arc::clone(&stop);
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            if stopped.load(Ordering::Relaxed) {
-                return;
-            }
-            let mailbox = mailbox.clone();
-            if let Ok(stream) = stream {
-                thread::spawn(move || hear_out(stream, invitation.key, &mailbox));
-            }
-        }
-    });
-    Ok((words, stop, invitation))
-}
-
-/// Hears whoever has connected, if it is a node of this run.
-fn hear_out(stream: TcpStream, key: u64, mailbox: &Sender<Heard>) {
-    let Ok(reader) = stream.try_clone() else { return };
-    let mut stream = Some(stream);
-    let mut who = None;
-    control::listen(reader, |word| match (who, word) {
-        (None, Word::Hello { node, key: theirs }) if theirs == key => {
-            who = Some(node);
-            stream.take().is_some_and(|stream| mailbox.send(Heard::Met(node, stream)).is_ok())
-        }
-        (None, _) => false,
-        (Some(node), word) => mailbox.send(Heard::Word(node, word)).is_ok(),
-    });
-    if let Some(node) = who {
-        let _ = mailbox.send(Heard::Gone(node));
-    }
-}
-
-/// Meets all nodes, and lets them find each other.
-fn gather<'a, A: Algorithm>(
-    settings: &'a Settings,
-    words: Receiver<Heard>,
-    mut troupe: Troupe,
-    n: usize,
-    setup: &Setup,
-) -> Result<Referee<'a, A>, CannotEmulate> {
-    let mut nodes: Vec<Option<TcpStream>> = (0..n).map(|_| None).collect();
-    let mut addresses: Vec<Option<SocketAddr>> = vec![None; n];
-    let mut ready = vec![false; n];
-    while !ready.iter().all(|ready| *ready) {
-        let missing = ready.iter().position(|ready| !ready).map_or(NodeId(0), NodeId::from_index);
-        match words.recv_timeout(PREPARATION).map_err(|_| CannotEmulate::Lost(missing))? {
-            Heard::Met(node, stream) if node.index() < n => {
-                let _ = stream.set_nodelay(true);
-                nodes[node.index()].get_or_insert(stream);
-            }
-            Heard::Word(node, Word::Listening(address)) => {
-                addresses[node.index()] = Some(address);
-                if let Some(all) = addresses.iter().copied().collect::<Option<Vec<_>>>() {
-                    for stream in nodes.iter_mut().flatten() {
-                        let _ = control::say(stream, &Order::Addresses(all.clone()));
-                    }
-                }
-            }
-            Heard::Word(node, Word::Ready) => ready[node.index()] = true,
-            Heard::Gone(node) => return Err(troupe.reason(node)),
-            Heard::Met(..) | Heard::Word(..) => {}
-        }
-    }
-    let askers = settings.askers(A::clients(setup));
-    Ok(Referee {
-        settings,
-        words,
-        troupe,
-        nodes,
-        addresses: addresses.into_iter().flatten().collect(),
-        crashed: vec![false; n],
-        askers,
-        clients: vec![Client::default(); n],
-        done: Vec::new(),
-        inside: Vec::new(),
-        wants: A::wants(setup),
-        metrics: Metrics::new(n, askers, 0),
-        accounts: (0..n).map(|_| None).collect(),
-        trace: Vec::new(),
-        epoch: 0,
-        moved: 0,
-    })
-}
-
 struct Referee<'a, A: Algorithm> {
     settings: &'a Settings,
-    words: Receiver<Heard>,
-    troupe: Troupe,
-    nodes: Vec<Option<TcpStream>>,
-    addresses: Vec<SocketAddr>,
+    company: Company,
     crashed: Vec<bool>,
     /// How many of the nodes have clients that ask: the first ones.
     askers: usize,
@@ -271,7 +116,7 @@ impl<A: Algorithm> Referee<'_, A> {
             }
             let next_crash = crashes.last().map(|crash| epoch + nanos(crash.at));
             let wait = next_crash.map_or(LOOK_UP, |at| Duration::from_nanos(at.saturating_sub(now())).min(LOOK_UP));
-            match self.words.recv_timeout(wait) {
+            match self.company.hear(wait) {
                 Ok(heard) => self.hear(heard, watcher)?,
                 Err(RecvTimeoutError::Timeout) => self.look_up()?,
                 Err(RecvTimeoutError::Disconnected) => return Err(self.stuck("all nodes are gone")),
@@ -308,14 +153,14 @@ impl<A: Algorithm> Referee<'_, A> {
                 self.moved = now();
                 self.metrics.entered(node, self.time(at));
                 watcher.entries(self.metrics.entries());
-                self.tell(node, &Order::Inside);
+                self.company.tell(node, &Order::Inside);
             }
             Word::Leaves { at } if phase == Phase::Inside => {
                 self.clients[node.index()].leave();
                 self.inside.retain(|other| *other != node);
                 self.moved = now();
                 self.metrics.left(self.time(at));
-                self.tell(node, &Order::Outside);
+                self.company.tell(node, &Order::Outside);
             }
             Word::Finishes { at } if phase == Phase::Waiting => {
                 let client = std::mem::take(&mut self.clients[node.index()]);
@@ -356,9 +201,7 @@ impl<A: Algorithm> Referee<'_, A> {
         if std::mem::replace(&mut self.crashed[node.index()], true) {
             return;
         }
-        if !self.troupe.kill(node) {
-            self.tell(node, &Order::Die);
-        }
+        self.company.crash(node);
         let at = now();
         if self.clients[node.index()].phase == Phase::Waiting {
             self.metrics.crowd(self.time(at), 0, 1);
@@ -429,16 +272,9 @@ impl<A: Algorithm> Referee<'_, A> {
         seconds(at.saturating_sub(self.epoch))
     }
 
-    /// A node that does not hear has died, and its reader will say so.
-    fn tell(&mut self, node: NodeId, order: &Order) {
-        if let Some(stream) = &mut self.nodes[node.index()] {
-            let _ = control::say(stream, order);
-        }
-    }
-
     fn tell_all(&mut self, order: &Order) {
-        for node in NodeId::all(self.nodes.len()).filter(|node| !self.crashed[node.index()]).collect::<Vec<_>>() {
-            self.tell(node, order);
+        for node in NodeId::all(self.crashed.len()).filter(|node| !self.crashed[node.index()]) {
+            self.company.tell(node, order);
         }
     }
 
@@ -450,7 +286,7 @@ impl<A: Algorithm> Referee<'_, A> {
         let mut gone = self.crashed.clone();
         while !gone.iter().all(|gone| *gone) {
             let left = Duration::from_nanos(deadline.saturating_sub(now()));
-            match self.words.recv_timeout(left) {
+            match self.company.hear(left) {
                 Ok(Heard::Word(node, Word::Done(account))) => {
                     self.accounts[node.index()] = Some(*account);
                     gone[node.index()] = true;
@@ -467,7 +303,8 @@ impl<A: Algorithm> Referee<'_, A> {
         self.trace.sort_by_key(|(at, _)| *at);
         let trace = std::mem::take(&mut self.trace).into_iter().map(|(_, lines)| lines).collect();
         let sum = Sum::of(&self.accounts);
-        let outcome = sum.outcome::<A>(self.settings, (processes, self.addresses), self.metrics, elapsed, failure);
+        let outcome =
+            sum.outcome::<A>(self.settings, (processes, self.company.addresses), self.metrics, elapsed, failure);
         Outcome { trace, ..outcome }
     }
 }

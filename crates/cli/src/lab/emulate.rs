@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::json;
 use vez_algorithms::{NodeId, catalog::Entry};
-use vez_emulator::{Crash, Emulation, Invitation, Outcome, Settings, Transport, Watcher, seconds};
+use vez_emulator::{Crash, Emulation, Invitation, Outcome, Settings, Simulated, Transport, Watcher, seconds};
 use vez_lab::{sim::Report, trace::Header, wanted::Wanted};
 
 use super::{
@@ -201,11 +201,7 @@ impl Args {
                 emulation.refused.iter().map(|(kind, count)| format!("{} {kind}", thousands(*count))).collect();
             let _ = writeln!(text, "refused                {}", kinds.join(", "));
         }
-        let simulated = match &emulation.simulated_messages_per_entry {
-            Some(simulated) => format!("{simulated} messages an entry"),
-            None => "comes to no end".to_owned(),
-        };
-        let _ = writeln!(text, "simulated              {simulated}, under this load and with these delays");
+        let _ = writeln!(text, "simulated              {}", simulated(emulation.simulated.as_ref()));
         let _ = writeln!(
             text,
             "\n{} delivered in {:.2} s, {} an entry",
@@ -215,6 +211,21 @@ impl Args {
         );
         text
     }
+}
+
+/// What the simulator says of the same.
+fn simulated(simulated: Option<&Simulated>) -> String {
+    let Some(Simulated { messages_per_entry, violations, .. }) = simulated else {
+        return "comes to no end under this load and with these delays".to_owned();
+    };
+    let broken = match violations {
+        0 => String::new(),
+        violations => {
+            let times = counted(*violations as usize, "time", "times");
+            format!("; the law broken {times}, by delays that the algorithm takes to be impossible")
+        }
+    };
+    format!("{messages_per_entry} messages an entry, under this load and with these delays{broken}")
 }
 
 /// A report as a simulation has it, and what only sockets have.

@@ -1,0 +1,104 @@
+//! Every lock, semaphore and group algorithm over real sockets: the law holds, and it sends as many messages an entry as the
+//! simulator says, within a tenth.
+
+use std::{thread, time::Duration};
+
+use vez_algorithms::catalog::{self, Entry};
+use vez_emulator::{Outcome, Settings, Transport, emulate};
+use vez_lab::system::System;
+
+/// What one run of the simulator differs from the next, at most, for one run to be enough.
+const STEADY: f64 = 0.02;
+/// More runs than this are not needed to average out what chance does.
+const MOST_RUNS: u64 = 16;
+
+fn settings(transport: Transport, loss: f64, seed: u64) -> Settings {
+    let system = System {
+        retry: Duration::from_micros(500)..Duration::from_micros(1500),
+        // A machine that runs other tests, too, may keep a node waiting for long.
+        patience: Duration::from_millis(400),
+        period: Duration::from_millis(4000),
+        ..System::of(8)
+    };
+    Settings {
+        system,
+        transport,
+        entries: 1000,
+        askers: None,
+        hold: 0.001,
+        think: 0.005,
+        loss,
+        seed,
+        crashes: Vec::new(),
+        trace: false,
+    }
+}
+
+fn run(name: &str, settings: &Settings) -> Outcome {
+    let outcome = emulate(name, settings, None, &()).expect("it is in the catalog").expect("a run");
+    assert_eq!(outcome.failure, None, "{name} over {}", settings.transport);
+    assert_eq!(outcome.report.entries, 1000, "{name}");
+    assert_eq!(outcome.emulation.refused, [].into(), "{name}: all that arrives is ours");
+    outcome
+}
+
+/// Messages an entry, as a multiple of what the simulator says; and by how much of them its own runs differ.
+fn ratio(outcome: &Outcome) -> (f64, f64) {
+    let simulated = outcome.emulation.simulated.expect("the simulation comes to an end");
+    let mean = simulated.messages_per_entry.mean;
+    (outcome.report.messages_per_entry.mean / mean, simulated.spread / mean)
+}
+
+fn agrees(name: &str, ratios: &[f64]) {
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    println!("{name:24} {mean:.3} of what is simulated, {} runs", ratios.len());
+    assert!((0.9..=1.1).contains(&mean), "{name}: {mean} of what the simulator says: {ratios:?}");
+}
+
+fn exclusion() -> impl Iterator<Item = &'static Entry> {
+    catalog::ALL.iter().filter(|entry| ["mutex", "semaphore", "group"].contains(&entry.family))
+}
+
+/// As many runs as it takes to average out what chance does, one after the other.
+fn one_after_the_other(name: &str, transport: Transport, loss: f64, adjust: impl Fn(&mut Settings)) {
+    let with = |seed| {
+        let mut settings = settings(transport, loss, seed);
+        adjust(&mut settings);
+        ratio(&run(name, &settings))
+    };
+    let (first, spread) = with(1);
+    let runs = ((spread / STEADY).powi(2).ceil() as u64).clamp(1, MOST_RUNS);
+    let ratios: Vec<f64> = [first].into_iter().chain((2..=runs).map(|seed| with(seed).0)).collect();
+    agrees(name, &ratios);
+}
+
+/// Over sockets, one algorithm after the other: what else the machine does shows in the delays.
+#[test]
+fn every_algorithm_agrees_with_its_simulation() {
+    assert_eq!(exclusion().count(), 24, "all that there are");
+    for entry in exclusion() {
+        one_after_the_other(entry.name, Transport::Tcp, 0.0, |_| {});
+    }
+    for entry in exclusion().filter(|entry| entry.name != "token-ring-regenerating") {
+        one_after_the_other(entry.name, Transport::Udp, 0.1, |settings| {
+            if entry.assumptions.survives_loss {
+                // It waits that long for every message that is lost.
+                settings.system.patience = Duration::from_millis(20);
+            }
+        });
+    }
+    a_ring_that_loses_its_token();
+}
+
+/// Whenever the token is lost everybody waits for 72 times `patience`: the runs have time for each other.
+fn a_ring_that_loses_its_token() {
+    let runs: Vec<_> = (1..=MOST_RUNS)
+        .map(|seed| {
+            let mut settings = settings(Transport::Udp, 0.1, seed);
+            settings.system.patience = Duration::from_millis(15);
+            thread::spawn(move || ratio(&run("token-ring-regenerating", &settings)).0)
+        })
+        .collect();
+    let ratios: Vec<f64> = runs.into_iter().map(|run| run.join().expect("a run")).collect();
+    agrees("token-ring-regenerating", &ratios);
+}

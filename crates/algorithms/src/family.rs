@@ -27,6 +27,11 @@ pub trait Family: Copy + Eq + Hash + Debug + Send + Sync + 'static {
     /// What clients usually ask for, given the system. Nothing if the algorithm works without being asked.
     fn wants(setup: &Setup) -> Vec<Self::Command>;
 
+    /// What a client asks for in these words, those of `Debug`, where it may ask for more than it usually does.
+    fn command(_words: &str) -> Option<Self::Command> {
+        None
+    }
+
     /// Takes note of what a client is told, and says what it means for the client.
     fn hear(news: &mut Self::News, output: &Self::Output) -> Heard;
 

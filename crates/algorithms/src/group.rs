@@ -55,6 +55,12 @@ impl Family for Group {
         (0..setup.groups.min(MAX_GROUPS)).map(|session| Command::Enter(Session(session as u32))).collect()
     }
 
+    /// Any session.
+    fn command(words: &str) -> Option<Command> {
+        let session = words.strip_prefix("Enter(Session(")?.strip_suffix("))")?;
+        session.parse().ok().map(|session| Command::Enter(Session(session)))
+    }
+
     fn hear(_news: &mut (), output: &Output) -> Heard {
         match output {
             Output::Entered => Heard::Entered,

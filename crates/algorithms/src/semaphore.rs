@@ -55,6 +55,12 @@ impl Family for Semaphore {
         vec![Command::Acquire(1)]
     }
 
+    /// Any weight, and any number of units.
+    fn command(words: &str) -> Option<Command> {
+        let number = |before| words.strip_prefix(before)?.strip_suffix(')')?.parse().ok();
+        number("Acquire(").map(Command::Acquire).or_else(|| number("Resize(").map(Command::Resize))
+    }
+
     fn hear(most: &mut u32, output: &Output) -> Heard {
         match output {
             Output::Entered => Heard::Entered,

@@ -70,6 +70,11 @@ impl Family for Superpeers {
         vec![Command::Lookup(0)]
     }
 
+    /// Any key.
+    fn command(words: &str) -> Option<Command> {
+        words.strip_prefix("Lookup(")?.strip_suffix(')')?.parse().ok().map(Command::Lookup)
+    }
+
     fn hear(news: &mut News, output: &Output) -> Heard {
         match *output {
             Output::Role(office) => {

@@ -5,6 +5,7 @@ mod list;
 mod merge;
 mod ordeal;
 mod parts;
+mod replay;
 mod report;
 mod reproduce;
 mod risk;
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     Ordeal(ordeal::Args),
     /// Write a simulated run down as JSON Lines.
     Trace(trace::Args),
+    /// Let the algorithm live through a trace once more, and compare.
+    Replay(replay::Args),
     /// Run the experiments of the papers, and judge what they claim.
     Reproduce(reproduce::Args),
     /// Run a study of your own: a grid of algorithms, loads and systems.
@@ -50,6 +53,7 @@ impl Command {
             Self::Check(args) => args.run(),
             Self::Ordeal(args) => args.run(),
             Self::Trace(args) => args.run(),
+            Self::Replay(args) => args.run(),
             Self::Reproduce(args) => args.run(),
             Self::Sweep(args) => args.run(),
             Self::Merge(args) => args.run(),

@@ -38,6 +38,10 @@ const SMALL: &str = "ricart-agrawala --nodes 2 --entries 1";
 #[test]
 fn the_algorithm_does_the_same() {
     let (directory, text) = traced(SMALL);
+    assert!(
+        include_str!("../../../docs/trace.md").contains(&format!("```json\n{text}```\n")),
+        "the page shows another"
+    );
     let same = "9 lines, 5 inputs of 2 nodes, 1 entry: the algorithm does the same\n";
     let replay = |line, stdin| vez(directory.path(), line, stdin);
     assert_eq!(replay("lab replay run.jsonl", ""), (0, format!("run.jsonl: {same}"), String::new()));

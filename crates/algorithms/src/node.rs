@@ -3,13 +3,26 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use smallvec::SmallVec;
 
 /// One of the n nodes of a system, numbered from 0.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct NodeId(pub u32);
+
+/// No system has so many nodes. A set with a node of a higher number in it would fill the memory.
+const MOST_NODES: u32 = 1 << 20;
+
+/// From a peer or a file: whoever may be mistaken.
+impl<'de> Deserialize<'de> for NodeId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u32::deserialize(deserializer)? {
+            number if number < MOST_NODES => Ok(Self(number)),
+            number => Err(D::Error::custom(format_args!("no system has a node n{number}"))),
+        }
+    }
+}
 
 impl NodeId {
     /// The position of this node in a list of all nodes.

@@ -8,6 +8,7 @@ mod merge;
 mod ordeal;
 mod parts;
 mod peer;
+mod replay;
 mod report;
 mod reproduce;
 mod resource;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Resource(resource::Args),
     /// Write a simulated run down as JSON Lines.
     Trace(trace::Args),
+    /// Let the algorithm live through a trace once more, and compare.
+    Replay(replay::Args),
     /// Run the experiments of the papers, and judge what they claim.
     Reproduce(reproduce::Args),
     /// Run a study of your own: a grid of algorithms, loads and systems.
@@ -63,6 +66,7 @@ impl Command {
             Self::Peer(args) => args.run(),
             Self::Resource(args) => args.run(),
             Self::Trace(args) => args.run(),
+            Self::Replay(args) => args.run(),
             Self::Reproduce(args) => args.run(),
             Self::Sweep(args) => args.run(),
             Self::Merge(args) => args.run(),

@@ -6,6 +6,7 @@
 //! - [`stage`] plays a run step by step, for transcripts.
 //! - [`director`] plays whole transcripts on one.
 //! - [`trace`] writes a run down.
+//! - [`replay`] lets the algorithm live through it once more, and compares.
 //! - [`scene`] keeps one, to draw it and to state facts about it.
 //! - [`draw`] draws: runs, trees, hypercubes.
 //! - [`named`] does all that for whoever has only the name of an algorithm.
@@ -28,6 +29,7 @@ pub mod plot;
 pub mod quiet;
 pub mod random;
 mod reach;
+pub mod replay;
 pub mod risk;
 pub mod scene;
 pub mod sim;

@@ -4,7 +4,10 @@
 //! if there is no such algorithm. The code for all algorithms is compiled once, here, and not again in every crate that
 //! has a use for it.
 
-use std::{io::Write, time::Duration};
+use std::{
+    io::{BufRead, Write},
+    time::Duration,
+};
 
 use vez_algorithms::{
     Algorithm, Monitored, Setup, SetupError,
@@ -14,9 +17,10 @@ use vez_algorithms::{
 use crate::{
     check::{self, CannotCheck},
     ordeal::{self, CannotSummarise, Ordeals, Summary},
+    replay::{self, Lines, Trouble},
     scene::{Recorder, Scene},
     sim::{self, CannotReport, Watch},
-    trace::{Tail, Trace},
+    trace::{Header, Tail, Trace},
 };
 
 /// Who tells an algorithm of crashes, if it must be told.
@@ -232,6 +236,39 @@ impl Job for Endure<'_> {
         match self.detector {
             Detector::HiAdsd => self.with::<Monitored<A>>(),
             Detector::Oracle => self.with::<A>(),
+        }
+    }
+}
+
+/// See [`replay::replay`]: of whichever algorithm the header names.
+///
+/// # Errors
+/// At the first line that makes no sense, that is not what the algorithm does, or at which the law is broken.
+pub fn replay(from: &mut dyn BufRead) -> Result<replay::Summary, Trouble> {
+    let mut lines = Lines::new(from);
+    let header = lines.header()?;
+    match header.system() {
+        Ok(_) => catalog::visit(&header.algorithm, Replay { header: &header, lines }).expect("the header found it"),
+        Err(error) => Err(lines.refuse(&error)),
+    }
+}
+
+struct Replay<'a> {
+    header: &'a Header,
+    lines: Lines<'a>,
+}
+
+impl Job for Replay<'_> {
+    type Done = Result<replay::Summary, Trouble>;
+
+    fn with<A: Algorithm>(self) -> Self::Done {
+        replay::go_on::<A>(self.header, self.lines)
+    }
+
+    fn with_detector<A: Algorithm>(self) -> Self::Done {
+        match self.header.detector {
+            Some(Detector::HiAdsd) => self.with::<Monitored<A>>(),
+            Some(Detector::Oracle) | None => self.with::<A>(),
         }
     }
 }

@@ -86,7 +86,7 @@ fn a_usual_time_is_a_number_and_the_order_is_pinned() {
 
 #[test]
 fn mistakes() {
-    let no_header = "no trace: the first line is no header of kind \"system\"; vez lab trace writes one";
+    let no_header = "no header, and so no trace; its first line is of kind \"system\", as vez lab trace writes it";
     for line in ["", "hello", "[1]", "7", "{\"kind\":\"start\"}", "{\"kind\":\"system\",\"for"] {
         assert_eq!(Header::read(line).expect_err(line).to_string(), no_header);
     }

@@ -32,7 +32,7 @@ pub struct Header {
     pub format: String,
     /// The name of the algorithm.
     pub algorithm: String,
-    /// How many nodes there are, whether or not they are in the trace.
+    /// How many nodes there are, but for those that some algorithms add, whether or not they are in the trace.
     pub nodes: usize,
     /// The tree or graph that they start with.
     #[serde(deserialize_with = "word")]
@@ -77,7 +77,7 @@ pub struct Header {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HeaderError {
     /// It is something else, or it breaks off.
-    #[error("no trace: the first line is no header of kind \"system\"; vez lab trace writes one")]
+    #[error("no header, and so no trace; its first line is of kind \"system\", as vez lab trace writes it")]
     NoHeader,
     /// Another format.
     #[error("the format is \"{0}\", which is unknown here; there is {FORMAT}")]
@@ -150,13 +150,20 @@ impl Header {
     /// # Errors
     /// If it is of another format, the algorithm is unknown, or there can be no such system.
     pub fn system(&self) -> Result<System, HeaderError> {
-        if self.format != FORMAT {
-            return Err(HeaderError::Format(self.format.clone()));
-        }
         let entry = meant::find(&self.algorithm)?;
         if entry.assumptions.detector && self.detector.is_none() {
             let what = format!("{} must be told of crashes, and no detector is named", entry.name);
             return Err(HeaderError::System(format!("{what}; there are hi-adsd and oracle")));
+        }
+        let system = self.arrangement()?;
+        system.setup(self.seed, self.run).map_err(|error| HeaderError::System(error.to_string()))?;
+        Ok(system)
+    }
+
+    /// The same for an algorithm that is perhaps not in the catalog.
+    pub(crate) fn arrangement(&self) -> Result<System, HeaderError> {
+        if self.format != FORMAT {
+            return Err(HeaderError::Format(self.format.clone()));
         }
         let times = [("retry", self.retry.end), ("patience", self.patience), ("period", self.period)];
         if let Some((name, time)) = times.into_iter().find(|(_, time)| *time > LONGEST) {
@@ -166,7 +173,7 @@ impl Header {
         if self.retry.start > self.retry.end {
             return Err(HeaderError::System("retry ends before it begins; take [from, to]".to_owned()));
         }
-        let system = System {
+        Ok(System {
             nodes: self.nodes,
             topology: self.topology,
             quorum: self.quorum,
@@ -179,9 +186,7 @@ impl Header {
             retry: self.retry.clone(),
             patience: self.patience,
             period: self.period,
-        };
-        system.setup(self.seed, self.run).map_err(|error| HeaderError::System(error.to_string()))?;
-        Ok(system)
+        })
     }
 }
 

@@ -102,6 +102,8 @@ pub(crate) struct Deeds {
     pub(crate) labour: Labour,
     /// How long messages took until the algorithm had them, in seconds: a sample.
     pub(crate) delays: Vec<f64>,
+    /// How long the slowest took.
+    pub(crate) slowest: f64,
     /// How many timers fired, and how late in all.
     pub(crate) fired: u64,
     pub(crate) late: Nanos,
@@ -122,6 +124,7 @@ pub(crate) struct Host<P: Protocol, W> {
     received: u64,
     lost: u64,
     delays: Vec<f64>,
+    slowest: f64,
     fired: u64,
     late: Nanos,
     watch: W,
@@ -144,6 +147,7 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
             received: 0,
             lost: 0,
             delays: Vec::new(),
+            slowest: 0.0,
             fired: 0,
             late: 0,
             watch,
@@ -274,6 +278,7 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
 
     /// Each delay has the same chance to be in the sample.
     fn note_delay(&mut self, delay: f64) {
+        self.slowest = self.slowest.max(delay);
         if self.delays.len() < DELAYS {
             self.delays.push(delay);
         } else {
@@ -332,6 +337,7 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
             lost: self.lost,
             labour,
             delays: self.delays.clone(),
+            slowest: self.slowest,
             fired: self.fired,
             late: self.late,
         }

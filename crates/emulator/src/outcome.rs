@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use serde::Serialize;
-use vez_algorithms::{Algorithm, Order};
+use vez_algorithms::{Algorithm, Model, Order, Timing};
 use vez_lab::{
     named::{self, Detector},
     sim::{Arrivals, Config, DelayLaw, Fault, Faults, Measured, Metrics, Report},
@@ -64,6 +64,8 @@ pub struct Emulation {
     pub refused: BTreeMap<String, u64>,
     /// How long a message took until the algorithm had it: the middle, 95 of 100, 99 of 100.
     pub delay_quantiles: [f64; 3],
+    /// How long the slowest took.
+    pub slowest: f64,
     /// What the simulator says of it; nothing if it does not come to an end.
     pub simulated: Option<Simulated>,
 }
@@ -97,6 +99,7 @@ pub(crate) struct Sum {
     labour: Labour,
     refused: BTreeMap<String, u64>,
     delays: Vec<f64>,
+    slowest: f64,
     stays: u64,
     inside: Nanos,
     requests: u64,
@@ -114,6 +117,7 @@ impl Sum {
             labour: Labour::default(),
             refused: BTreeMap::new(),
             delays: Vec::new(),
+            slowest: 0.0,
             stays: 0,
             inside: 0,
             requests: 0,
@@ -133,6 +137,7 @@ impl Sum {
             sum.lost += account.deeds.lost;
             sum.labour.add(account.deeds.labour);
             sum.delays.extend(&account.deeds.delays);
+            sum.slowest = sum.slowest.max(account.deeds.slowest);
             sum.stays += account.stays;
             sum.inside += account.inside;
             sum.requests += account.requests;
@@ -193,6 +198,7 @@ impl Sum {
         elapsed: f64,
         failure: Option<Failure>,
     ) -> Outcome {
+        let failure = failure.map(|failure| self.explained(failure, settings, &A::MODEL));
         let service = settings.service(&A::MODEL);
         let config = self.config::<A>(settings, service, metrics.entries());
         let mut measured = metrics.measured(elapsed, Duration::from_secs_f64(elapsed));
@@ -216,9 +222,24 @@ impl Sum {
             link: self.labour,
             refused: self.refused,
             delay_quantiles,
+            slowest: self.slowest,
             simulated,
         };
         Outcome { failure, report, emulation, trace: Vec::new() }
+    }
+
+    /// An algorithm that counts on time may have been let down by the machine.
+    fn explained(&self, failure: Failure, settings: &Settings, model: &Model) -> Failure {
+        let bound = settings.system.patience.as_secs_f64() / 2.0;
+        if model.timing == Timing::Any || self.slowest <= bound {
+            return failure;
+        }
+        let (slowest, bound) = (self.slowest * 1e3, bound * 1e3);
+        let what = format!(
+            "{}; a message took {slowest:.0} ms, and at most {bound:.0} ms is taken for granted: try a longer --patience",
+            failure.what
+        );
+        Failure { what, ..failure }
     }
 
     /// The referee sees the clients only; messages are what the nodes have told.

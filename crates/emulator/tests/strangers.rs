@@ -4,6 +4,7 @@ use std::{
     cell::RefCell,
     io::Write,
     net::{SocketAddr, TcpStream, UdpSocket},
+    thread,
     time::Duration,
 };
 
@@ -58,6 +59,7 @@ impl Watcher for Stranger {
                     Transport::Udp => {
                         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
                         socket.send_to(&bytes, to).expect("sent");
+                        thread::sleep(Duration::from_millis(1)); // a socket holds only so much that nobody has read
                     }
                     Transport::Tcp => {
                         let mut stream = TcpStream::connect(to).expect("it listens");
@@ -89,12 +91,8 @@ fn strangers_change_nothing() {
         let mean = outcome.report.messages_per_entry.mean;
         assert!((4.0..4.3).contains(&mean), "{mean}: two requests and two replies an entry, and none of a stranger");
         // Three nodes, twice each.
-        let expected: &[(&str, u64)] = match transport {
-            Transport::Udp => &[("no frame", 24), ("other algorithm", 6), ("too long", 6), ("unknown sender", 12)],
-            // Nobody hears an empty line: it is the end of a connection that has said nothing.
-            Transport::Tcp => &[("no frame", 24), ("other algorithm", 6), ("too long", 6), ("unknown sender", 12)],
-        };
-        let expected = expected.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
+        let expected = [("no frame", 24), ("other algorithm", 6), ("too long", 6), ("unknown sender", 12)];
+        let expected = expected.map(|(kind, count)| (kind.to_owned(), count)).into();
         assert_eq!(outcome.emulation.refused, expected, "over {transport}");
         assert_eq!(heard.len(), 12, "each node reports each kind once: {heard:#?}");
         let told = |what: &str| heard.iter().any(|line| line.contains(what));

@@ -184,6 +184,7 @@ impl Args {
         let [p50, p95, p99] = emulation.delay_quantiles.map(|time| unit.time(time));
         let _ = writeln!(text, "delay of a message     {}", unit.time(report.delay));
         let _ = writeln!(text, "  p50, p95, p99        {p50}, {p95}, {p99}");
+        let _ = writeln!(text, "  longest              {}", unit.time(emulation.slowest));
         let link = &emulation.link;
         if link.acknowledgements > 0 {
             let _ = writeln!(

@@ -93,11 +93,11 @@ impl Gathering {
                 },
             };
         }
-        let at = found.ok_or(Malformed::UnknownSender(frame.from))?;
-        if let Some(error) = self.refusal(at, frame) {
+        if let Some(error) = found.and_then(|at| self.refusal(at, frame)) {
             return Ok(Reply::Give(error));
         }
         self.me.same_algorithm(frame)?;
+        let at = found.ok_or(Malformed::UnknownSender(frame.from))?;
         let is_resource = at == self.processes;
         if at == self.me.me.index() || (!is_resource && frame.from != NodeId::from_index(at)) {
             return Err(Malformed::UnknownSender(frame.from));

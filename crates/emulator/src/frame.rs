@@ -159,3 +159,72 @@ impl Refused {
         (*count == 1).then(|| format!("ignored what came{from}, and all more of the kind: {malformed}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What `suzuki-kasami` might say, and what nobody would.
+    #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+    enum Saying {
+        Token { last: Vec<u64>, queue: Vec<NodeId> },
+        Request(u64),
+    }
+
+    impl From<&Saying> for &'static str {
+        fn from(_: &Saying) -> Self {
+            "Saying"
+        }
+    }
+
+    #[test]
+    fn a_frame_is_one_line_that_a_person_can_read() {
+        let says = serde_json::to_value(Saying::Request(2)).expect("JSON");
+        let body = Body::Message { number: 0, clock: 2, at: None, says };
+        let frame = Frame { algorithm: "lamport".to_owned(), life: 7, from: NodeId(1), body };
+        let text = r#"{"algorithm":"lamport","life":7,"from":1,"message":{"number":0,"clock":2,"says":{"Request":2}}}"#;
+        assert_eq!(String::from_utf8(frame.encode()).expect("text"), text);
+        assert_eq!(Frame::decode(text.as_bytes()), Ok(frame));
+        let ack = r#"{"algorithm":"lamport","life":7,"from":1,"ack":0}"#;
+        assert_eq!(Frame::decode(ack.as_bytes()).expect("a frame").body, Body::Ack(0));
+    }
+
+    #[test]
+    fn every_prefix_of_a_frame_is_refused() {
+        let text = br#"{"algorithm":"lamport","life":7,"from":1,"message":{"number":0,"clock":2,"says":"Reply"}}"#;
+        for length in 0..text.len() {
+            assert!(matches!(Frame::decode(&text[..length]), Err(Malformed::NoFrame(_))), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn numbers_that_could_overflow_are_refused_wherever_they_stand() {
+        let read = |says| message::<Saying>(says);
+        let last = MAX_NUMBER - 1;
+        assert_eq!(read(json!({ "Request": last })), Ok(Saying::Request(last)));
+        let token = |last: Value, node: Value| json!({ "Token": { "last": [0, last], "queue": [node] } });
+        assert!(read(token(json!(3), json!(1))).is_ok());
+        for absurd in [json!(u64::MAX), json!(MAX_NUMBER), json!(-1), json!(1e300), json!(0.5)] {
+            for says in [json!({ "Request": absurd }), token(absurd.clone(), json!(1)), token(json!(3), absurd.clone())]
+            {
+                assert!(matches!(read(says.clone()), Err(Malformed::NoMessage(_))), "{says}");
+            }
+            assert!(absurd.as_u64().is_none_or(|number| is_possible(number).is_err()));
+        }
+        assert!(matches!(read(token(json!(3), json!(1 << 30))), Err(Malformed::NoMessage(_))), "no such node");
+        assert!(matches!(read(json!("Fire")), Err(Malformed::NoMessage(_))));
+    }
+
+    #[test]
+    fn the_first_of_a_kind_is_reported() {
+        let mut refused = Refused::default();
+        let long = Malformed::TooLong(70_000);
+        let said = refused.note(None, &long).expect("the first");
+        assert_eq!(said, "ignored what came, and all more of the kind: 70000 bytes are too long for a frame");
+        assert_eq!(refused.note(None, &long), None);
+        assert!(refused.note(None, &Malformed::UnknownSender(NodeId(3))).is_some());
+        assert_eq!(refused.counts, BTreeMap::from([("too long", 2), ("unknown sender", 1)]));
+    }
+}

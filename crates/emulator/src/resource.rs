@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// More processes than this nobody starts by hand.
-const MOST_VISITORS: usize = 64;
+const MOST_PROCESSES: usize = 64;
 
 /// What a process tells the resource.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -63,6 +63,8 @@ pub enum ResourceError {
 struct Visitor {
     address: SocketAddr,
     life: u64,
+    /// How many processes it says there are: on the wire the resource is one more.
+    processes: usize,
     link: Link<(Clock, Call)>,
     client: Client<Mutex>,
 }
@@ -110,7 +112,10 @@ impl Resource {
         let frame = Frame::decode(bytes)?;
         let (from, life) = (frame.from, frame.life);
         match frame.body {
-            Body::Hello(_) => Ok(self.meet(from, life, address, &frame.algorithm)),
+            Body::Hello(processes) if processes > MOST_PROCESSES => {
+                Err(Malformed::NoFrame(format!("{processes} processes are too many")))
+            }
+            Body::Hello(processes) => Ok(self.meet(from, life, address, processes, &frame.algorithm)),
             Body::Message { number, clock, says, .. } => {
                 let visitor = self.visitors.get_mut(&from).filter(|visitor| visitor.address == address);
                 let visitor = visitor.ok_or(Malformed::UnknownSender(from))?;
@@ -122,7 +127,8 @@ impl Resource {
                     .link
                     .receive(number, (clock, call))
                     .map_err(|_| Malformed::NoFrame(format!("the number {number} is far ahead")))?;
-                self.send(address, &frame.algorithm, Body::Ack(number));
+                let processes = visitor.processes;
+                self.send(address, processes, &frame.algorithm, Body::Ack(number));
                 Ok(arrival.messages.into_iter().map(|(clock, call)| self.serve(from, clock, &call)).collect())
             }
             Body::Ack(_) | Body::Welcome(_) | Body::Refuse(_) => {
@@ -132,17 +138,18 @@ impl Resource {
     }
 
     /// A process introduces itself. One that was started again is a new one; one of the same number elsewhere is none.
-    fn meet(&mut self, from: NodeId, life: u64, address: SocketAddr, algorithm: &str) -> Vec<String> {
+    fn meet(&mut self, from: NodeId, life: u64, address: SocketAddr, processes: usize, algorithm: &str) -> Vec<String> {
         let mut lines = Vec::new();
         let process = from.0.saturating_add(1);
         match self.visitors.get(&from) {
-            None if self.visitors.len() == MOST_VISITORS => {
-                self.send(address, algorithm, Body::Refuse(format!("{MOST_VISITORS} processes are known already")));
+            None if self.visitors.len() == MOST_PROCESSES => {
+                let why = format!("{MOST_PROCESSES} processes are known already");
+                self.send(address, processes, algorithm, Body::Refuse(why));
                 return lines;
             }
             Some(known) if known.address != address && known.client.phase != Phase::Idle => {
                 let why = format!("process {process} is inside, and came from {}", known.address);
-                self.send(address, algorithm, Body::Refuse(why));
+                self.send(address, processes, algorithm, Body::Refuse(why));
                 return lines;
             }
             Some(known) if known.life == life && known.address == address => {}
@@ -151,10 +158,10 @@ impl Resource {
                     lines.push(format!("process {process} was inside, and has been started again: it has left"));
                 }
                 let (link, client) = (Link::new(Service::InOrder), Client::default());
-                self.visitors.insert(from, Visitor { address, life, link, client });
+                self.visitors.insert(from, Visitor { address, life, processes, link, client });
             }
         }
-        self.send(address, algorithm, Body::Welcome(life));
+        self.send(address, processes, algorithm, Body::Welcome(life));
         lines
     }
 
@@ -197,9 +204,9 @@ impl Resource {
         })
     }
 
-    fn send(&self, to: SocketAddr, algorithm: &str, body: Body) {
-        // The resource is nobody's process; whoever it answers knows where it is.
-        let frame = Frame { algorithm: algorithm.to_owned(), life: self.life, from: NodeId(u32::MAX), body };
+    fn send(&self, to: SocketAddr, processes: usize, algorithm: &str, body: Body) {
+        let from = NodeId::from_index(processes);
+        let frame = Frame { algorithm: algorithm.to_owned(), life: self.life, from, body };
         let _ = self.socket.send_to(&frame.encode(), to);
     }
 }

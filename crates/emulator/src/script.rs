@@ -59,3 +59,25 @@ impl FromStr for Script {
         Ok(Self { lines })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_has_times_and_what_is_typed() {
+        let script: Script = "# a comment\n500ms 1\n2s two words # said\n\n2s end".parse().expect("a script");
+        let line = |text: &str| Typed::Line(text.to_owned());
+        let (half, two) = (500_000_000, 2_000_000_000);
+        assert_eq!(script.lines, [(half, line("1")), (two, line("two words")), (two, Typed::End)]);
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_line() {
+        let wrong = |text: &str| text.parse::<Script>().expect_err("wrong").to_string();
+        assert_eq!(wrong("1s x\nx"), "line 2: \"x\" is not TIME INPUT, such as 2s x, or 9s end");
+        assert_eq!(wrong("soon x"), "line 1: \"soon\" is not a time; write one such as 200ms, 5s or 1.5s");
+        assert_eq!(wrong("2s x\n1s x"), "line 2: earlier than the line before; put the lines in order");
+        assert_eq!(wrong("-1s x"), "line 1: the time is -1 s; take from 0 to a day");
+    }
+}

@@ -10,7 +10,7 @@ use std::{
 };
 
 /// A process that runs beside the test. It ends with it.
-pub struct Started {
+pub(crate) struct Started {
     child: Child,
     lines: Receiver<String>,
     stdout: Option<JoinHandle<Vec<u8>>>,
@@ -18,7 +18,7 @@ pub struct Started {
 }
 
 impl Started {
-    pub fn new<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(words: I) -> Self {
+    pub(crate) fn new<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(words: I) -> Self {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("vez"));
         command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
@@ -43,20 +43,20 @@ impl Started {
     }
 
     /// Waits until it prints a line with these words in it.
-    pub fn until(&self, words: &str) {
+    pub(crate) fn until(&self, words: &str) {
         let found = self.lines.iter().any(|line| line.contains(words));
         assert!(found, "it ended before it said {words:?}");
     }
 
     /// Waits for its end.
-    pub fn wait(mut self) -> Output {
+    pub(crate) fn wait(mut self) -> Output {
         let status = self.child.wait().expect("it ends");
         let read = |output: Option<JoinHandle<Vec<u8>>>| output.expect("once").join().expect("read");
         Output { status, stdout: read(self.stdout.take()), stderr: read(self.stderr.take()) }
     }
 
     /// Ends it.
-    pub fn end(mut self) -> Output {
+    pub(crate) fn end(mut self) -> Output {
         self.child.kill().expect("it is there");
         self.wait()
     }
@@ -70,12 +70,12 @@ impl Drop for Started {
 }
 
 /// Runs a command to its end.
-pub fn vez<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(words: I) -> Output {
+pub(crate) fn vez<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(words: I) -> Output {
     Started::new(words).wait()
 }
 
 /// Ports of this machine that nobody uses, as one types them: `:10001`.
-pub fn free_ports(number: usize) -> Vec<String> {
+pub(crate) fn free_ports(number: usize) -> Vec<String> {
     // All at once, or the system would give the same one again.
     let sockets: Vec<UdpSocket> = (0..number).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port")).collect();
     sockets.iter().map(|socket| format!(":{}", socket.local_addr().expect("it is bound").port())).collect()

@@ -98,8 +98,8 @@ impl Gathering {
         }
         self.me.same_algorithm(frame)?;
         let at = found.ok_or(Malformed::UnknownSender(frame.from))?;
-        let is_resource = at == self.processes;
-        if at == self.me.me.index() || (!is_resource && frame.from != NodeId::from_index(at)) {
+        // On the wire the resource is one more than the processes.
+        if at == self.me.me.index() || frame.from != NodeId::from_index(at) {
             return Err(Malformed::UnknownSender(frame.from));
         }
         let other = &mut self.others[at];

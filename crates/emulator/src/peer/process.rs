@@ -289,6 +289,7 @@ impl<'a, A: Algorithm> Peer<'a, A> {
 
     fn typed(&mut self, typed: Typed) -> Result<bool, PeerError> {
         let line = match typed {
+            Typed::Line(line) if line.trim().is_empty() => return Ok(true), // a slip
             Typed::Line(line) => line,
             Typed::End => return Ok(false),
         };

@@ -19,14 +19,14 @@ use crate::output::{counted, print, tell, thousands};
 /// Let the algorithm live through a trace once more, and compare.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Every input of a trace, wherever it was written, happens to the algorithm again. The state after it and all that it leads to must be
-what stands in the trace. No timer may fire that was not set, no message arrive that was not sent, and the law must hold. The
+    after_help = "Every input of a trace, wherever it was written, happens to the algorithm again. The state after it and all that it leads to must be \
+what stands in the trace. No timer may fire that was not set, no message arrive that was not sent, and the law must hold. The \
 first line at which that is not so is shown, with a few lines before it. See docs/trace.md.
 
 Examples:
   vez lab trace nxr --nodes 7 --arrivals saturated --entries 20 --out nxr.jsonl
   vez lab replay nxr.jsonl
-  vez lab ordeal bully --first 17 --ordeals 1 --trace bully.jsonl && vez lab replay bully.jsonl nxr.jsonl --json
+  vez lab replay nxr.jsonl fila.jsonl --json
   vez lab trace fila | vez lab replay -
 
 --json prints an array with an object a file: verdict is same, parted, law broken or unreadable.

@@ -44,13 +44,13 @@ fn a_process_that_is_killed() {
     let survivor = ["lab", "emulate", "central-failover", "--processes", "--nodes", "4", "--entries", "200"];
     let report = json(&[&survivor[..], &["--crash", "n3@50ms", "--patience", "60ms", "--json"]].concat());
     assert_eq!((&report["entries"], &report["crashes"]), (&200.into(), &1.into()));
-    let words = ["lab", "emulate", "suzuki-kasami", "--processes", "--nodes", "3", "--entries", "1000000"];
+    let words = ["lab", "emulate", "ricart-agrawala", "--processes", "--nodes", "3", "--entries", "1000000"];
     let output = vez(&[&words[..], &["--crash", "n1@60ms"]].concat());
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).expect("text");
-    assert!(said.starts_with("vez: n1 crashes\nvez: suzuki-kasami is stuck after "), "{said}");
+    assert!(said.starts_with("vez: n1 crashes\nvez: ricart-agrawala is stuck after "), "{said}");
     assert!(
-        said.contains("n1 crashed, and suzuki-kasami takes for granted that nobody does; these survive it:"),
+        said.contains("n1 crashed, and ricart-agrawala takes for granted that nobody does; these survive it:"),
         "{said}"
     );
 }

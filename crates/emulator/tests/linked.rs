@@ -14,7 +14,7 @@ use vez_lab::{
 };
 
 /// Time enough for everything that was sent to be due again.
-const LATER: u64 = 1 << 60;
+const LATER: u64 = 1 << 40;
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 enum Message<M> {
@@ -98,7 +98,8 @@ impl<P: Algorithm> Protocol for Linked<P> {
         match timer {
             Timer::Above(timer) => self.happen(Input::Timer(timer), cx),
             Timer::Resend(to) => {
-                for (number, _, message) in self.links[to.index()].resend(LATER) {
+                let link = &mut self.links[to.index()];
+                for (number, _, message) in link.resend(LATER * (1 + link.labour().resent)) {
                     cx.send(to, Message::Message(number, message));
                 }
                 cx.set_timer(timer, self.patience..self.patience);

@@ -58,7 +58,7 @@ pub enum CannotEmulate {
     Setup(#[from] SetupError),
     /// The machine does not play along.
     #[error("cannot {0}: {1}")]
-    Io(&'static str, #[source] io::Error),
+    Io(&'static str, io::Error),
     /// A node was gone before the run began.
     #[error("{0} was gone before the run began")]
     Lost(NodeId),

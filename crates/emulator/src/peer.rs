@@ -79,14 +79,14 @@ pub enum PeerError {
         fix: String,
     },
     /// Somebody else is there.
-    #[error("cannot listen on {address}: {source}; is process {id} already running?")]
+    #[error("cannot listen on {address}: {error}; is process {id} already running?")]
     Listen {
         /// Where.
         address: SocketAddr,
         /// Which process that is.
         id: usize,
         /// Why not.
-        source: io::Error,
+        error: io::Error,
     },
     /// Not everybody came.
     #[error("waited for a minute, and {0} did not come; start every process with the same addresses")]
@@ -103,7 +103,7 @@ pub enum PeerError {
     #[error("{0}")]
     Broken(String),
     /// The terminal, or the trace, is gone.
-    #[error("cannot write what happens: {0}")]
+    #[error("cannot write what happens")]
     Output(#[from] io::Error),
 }
 

@@ -60,6 +60,16 @@ impl Wire for Sockets {
     }
 }
 
+/// What is to be sent once it is written down: a node that is killed must not have said what its trace does not know of.
+#[derive(Default)]
+struct Outbox(Vec<(NodeId, Body)>);
+
+impl Wire for Outbox {
+    fn send(&mut self, to: NodeId, body: Body) {
+        self.0.push((to, body));
+    }
+}
+
 /// Where the client stands.
 enum Client {
     /// It never asks.
@@ -112,6 +122,7 @@ struct Player<A: Algorithm> {
     /// Where all nodes listen.
     addresses: Vec<SocketAddr>,
     sockets: Sockets,
+    outbox: Outbox,
     referee: TcpStream,
     events: Receiver<Event>,
     /// What arrived before the run began here.
@@ -156,8 +167,9 @@ impl<A: Algorithm> Player<A> {
         if let Some(input) = host.due(now) {
             return self.happen(input);
         }
-        host.resend(now, &mut self.sockets);
+        host.resend(now, &mut self.outbox);
         let deadline = [host.deadline(), self.next_move()].into_iter().flatten().min();
+        self.post();
         if self.next_move().is_some_and(|due| due <= now) {
             return self.move_on(now);
         }
@@ -260,11 +272,12 @@ impl<A: Algorithm> Player<A> {
         let host = self.host.as_mut().expect("the run has begun");
         match frame.body {
             Body::Message { number, clock, at, says } => {
-                let deliveries = host.receive(from, (number, clock, at), says, &mut self.sockets)?;
+                let deliveries = host.receive(from, (number, clock, at), says, &mut self.outbox)?;
+                self.post();
                 for delivery in deliveries {
                     let time = now();
                     let host = self.host.as_mut().expect("the run has begun");
-                    let outputs = host.deliver(time, delivery, &mut self.sockets);
+                    let outputs = host.deliver(time, delivery, &mut self.outbox);
                     match outputs.map(|outputs| self.hear(time, &outputs)) {
                         Ok(()) => {}
                         Err(breach) => return Ok(Err(breach)),
@@ -286,7 +299,7 @@ impl<A: Algorithm> Player<A> {
     fn happen(&mut self, input: Input<A>) -> Result<bool, Breach> {
         let time = now();
         let host = self.host.as_mut().expect("the run has begun");
-        let outputs = host.happen(time, input, &mut self.sockets)?;
+        let outputs = host.happen(time, input, &mut self.outbox)?;
         self.hear(time, &outputs);
         Ok(true)
     }
@@ -296,6 +309,7 @@ impl<A: Algorithm> Player<A> {
         if let Some(lines) = self.host.as_mut().and_then(|host| host.watch().take()) {
             self.tell(&Word::Trace { at, lines });
         }
+        self.post();
         for output in outputs {
             match A::Family::hear(&mut <A::Family as Family>::News::default(), output) {
                 Heard::Entered => {
@@ -308,6 +322,13 @@ impl<A: Algorithm> Player<A> {
                 }
                 Heard::Began | Heard::News => {}
             }
+        }
+    }
+
+    /// Sends what there is to send.
+    fn post(&mut self) {
+        for (to, body) in self.outbox.0.drain(..) {
+            self.sockets.send(to, body);
         }
     }
 

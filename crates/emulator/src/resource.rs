@@ -44,16 +44,16 @@ impl From<&Call> for &'static str {
 #[derive(Debug, thiserror::Error)]
 pub enum ResourceError {
     /// It cannot listen.
-    #[error("cannot listen on {address}: {source}; is there another resource? take another port, or end that one")]
+    #[error("cannot listen on {address}: {error}; is there another resource? take another port, or end that one")]
     Listen {
         /// Where.
         address: SocketAddr,
         /// Why not.
-        source: io::Error,
+        error: io::Error,
     },
     /// It cannot hear or speak.
     #[error("the resource at {0} is cut off: {1}")]
-    Socket(SocketAddr, #[source] io::Error),
+    Socket(SocketAddr, io::Error),
     /// Two were inside together.
     #[error("{0}")]
     LawBroken(String),
@@ -74,7 +74,7 @@ struct Visitor {
 /// # Errors
 /// If it cannot listen, or the law is broken.
 pub fn resource(address: SocketAddr, out: &mut dyn Write) -> Result<(), ResourceError> {
-    let socket = UdpSocket::bind(address).map_err(|source| ResourceError::Listen { address, source })?;
+    let socket = UdpSocket::bind(address).map_err(|error| ResourceError::Listen { address, error })?;
     let cut_off = |error| ResourceError::Socket(address, error);
     let mut resource =
         Resource { socket, life: random_number(), visitors: BTreeMap::new(), refused: Refused::default() };

@@ -132,10 +132,10 @@ impl<'a, A: Algorithm> Peer<'a, A> {
         let want = A::wants(&setup).first().copied().filter(|_| me.index() < A::clients(&setup));
         let node = nodes[me.index()].clone();
         let address = addresses[me.index()];
-        let socket = UdpSocket::bind(address).map_err(|source| PeerError::Listen { address, id, source })?;
+        let socket = UdpSocket::bind(address).map_err(|error| PeerError::Listen { address, id, error })?;
         let (mailbox, happenings) = mpsc::channel();
         let listen = transport::read_datagrams(&socket, mailbox.clone(), Arc::new(AtomicBool::new(false)));
-        listen.map_err(|source| PeerError::Listen { address, id, source })?;
+        listen.map_err(|error| PeerError::Listen { address, id, error })?;
         if settings.script.is_none() {
             read_keyboard(mailbox);
         }

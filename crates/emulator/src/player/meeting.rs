@@ -15,7 +15,7 @@ use std::{
 use vez_algorithms::{Algorithm, NodeId, Setup};
 use vez_lab::random::{Purpose, Stream};
 
-use super::{Client, Event, Player, Sockets};
+use super::{Client, Event, Outbox, Player, Sockets};
 use crate::{
     CannotEmulate, Settings,
     chronicle::Chronicle,
@@ -80,6 +80,7 @@ impl<A: Algorithm> Player<A> {
             address,
             addresses: Vec::new(),
             sockets,
+            outbox: Outbox::default(),
             referee,
             events,
             early: VecDeque::new(),

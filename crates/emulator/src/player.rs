@@ -8,7 +8,7 @@ mod meeting;
 
 use std::{
     collections::VecDeque,
-    net::{SocketAddr, TcpStream},
+    net::{Shutdown, SocketAddr, TcpStream},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -109,6 +109,8 @@ pub(crate) fn play<A: Algorithm>(me: NodeId, settings: &Settings, invitation: In
     if player.begin(settings, &setup, all)? {
         player.run();
     }
+    // The reader of its orders has a share in the connection, and would keep it open.
+    let _ = player.referee.shutdown(Shutdown::Both);
     stop.store(true, Ordering::Relaxed);
     if settings.transport == Transport::Tcp {
         transport::wake(address);

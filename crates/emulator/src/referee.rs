@@ -3,7 +3,7 @@
 
 use std::{net::SocketAddr, sync::mpsc::RecvTimeoutError, thread, time::Duration};
 
-use vez_algorithms::{Algorithm, Client, CommandOf, Family, NodeId, Phase, Scene, catalog};
+use vez_algorithms::{Algorithm, Client, CommandOf, Family, NodeId, Phase, Scene, Setup, catalog};
 use vez_lab::sim::Metrics;
 
 use crate::{
@@ -60,31 +60,14 @@ pub(crate) fn emulate<A: Algorithm>(
             Ok(Performer::Thread(thread::spawn(move || player::play::<A>(node, &settings, invitation))))
         }
     })?;
-    watcher.listening(&company.addresses);
-    let askers = settings.askers(A::clients(&setup));
-    let mut referee = Referee::<A> {
-        settings,
-        company,
-        crashed: vec![false; nodes],
-        askers,
-        clients: vec![Client::default(); nodes],
-        done: Vec::new(),
-        inside: Vec::new(),
-        wants: A::wants(&setup),
-        metrics: Metrics::new(nodes, askers, 0),
-        accounts: (0..nodes).map(|_| None).collect(),
-        trace: Vec::new(),
-        epoch: 0,
-        moved: 0,
-    };
-    let failure = referee.run(watcher).err();
-    Ok(referee.finish(spawn.is_some(), failure))
+    Ok(Referee::<A>::new(settings, company, &setup).officiate(spawn.is_some(), watcher))
 }
 
 struct Referee<'a, A: Algorithm> {
     settings: &'a Settings,
     company: Company,
     crashed: Vec<bool>,
+    gone: Vec<bool>,
     /// How many of the nodes have clients that ask: the first ones.
     askers: usize,
     clients: Vec<Client<A::Family>>,
@@ -101,7 +84,35 @@ struct Referee<'a, A: Algorithm> {
     moved: Nanos,
 }
 
-impl<A: Algorithm> Referee<'_, A> {
+impl<'a, A: Algorithm> Referee<'a, A> {
+    fn new(settings: &'a Settings, company: Company, setup: &Setup) -> Self {
+        let nodes = company.addresses.len();
+        let askers = settings.askers(A::clients(setup));
+        Self {
+            settings,
+            company,
+            crashed: vec![false; nodes],
+            gone: vec![false; nodes],
+            askers,
+            clients: vec![Client::default(); nodes],
+            done: Vec::new(),
+            inside: Vec::new(),
+            wants: A::wants(setup),
+            metrics: Metrics::new(nodes, askers, 0),
+            accounts: (0..nodes).map(|_| None).collect(),
+            trace: Vec::new(),
+            epoch: 0,
+            moved: 0,
+        }
+    }
+
+    /// From the beginning to the end.
+    fn officiate(mut self, processes: bool, watcher: &dyn Watcher) -> Outcome {
+        watcher.listening(&self.company.addresses);
+        let failure = self.run(watcher).err();
+        self.finish(processes, failure)
+    }
+
     fn run(&mut self, watcher: &dyn Watcher) -> Result<(), Failure> {
         let mut crashes = self.settings.crashes.clone();
         crashes.sort_by(|one, other| other.at.total_cmp(&one.at));
@@ -127,10 +138,17 @@ impl<A: Algorithm> Referee<'_, A> {
 
     fn hear(&mut self, heard: Heard, watcher: &dyn Watcher) -> Result<(), Failure> {
         match heard {
-            Heard::Word(node, _) | Heard::Gone(node) if self.crashed[node.index()] => Ok(()), // its last words
+            Heard::Word(_, Word::Trace { at, lines }) => {
+                self.trace.push((at, lines));
+                Ok(())
+            }
+            Heard::Word(node, _) if self.crashed[node.index()] => Ok(()), // its last words
             Heard::Word(node, word) => self.hear_word(node, word, watcher),
             Heard::Gone(node) => {
-                Err(Failure { what: format!("{node} has ended, and nobody told it to"), law_broken: false })
+                self.gone(node);
+                let told = self.crashed[node.index()];
+                let what = || format!("{node} has ended, and nobody told it to");
+                told.then_some(()).ok_or_else(|| Failure { what: what(), law_broken: false })
             }
             Heard::Met(..) => Ok(()), // too late to take part
         }
@@ -175,11 +193,12 @@ impl<A: Algorithm> Referee<'_, A> {
             Word::Finishes { .. } => return confused("is done with what it has not asked for"),
             Word::Enters { .. } => return confused("enters without having asked"),
             Word::Leaves { .. } => return confused("leaves without having been inside"),
-            Word::Trace { at, lines } => self.trace.push((at, lines)),
             Word::Odd(what) => watcher.odd(&what),
             Word::Broken { what, law } => return Err(Failure { what, law_broken: law }),
             Word::Done(account) => self.accounts[node.index()] = Some(*account),
-            Word::Hello { .. } | Word::Listening(_) | Word::Ready => return confused("begins anew"),
+            Word::Hello { .. } | Word::Listening(_) | Word::Ready | Word::Trace { .. } => {
+                return confused("begins anew");
+            }
         }
         Ok(())
     }
@@ -210,7 +229,13 @@ impl<A: Algorithm> Referee<'_, A> {
         self.metrics.crashes += 1;
         self.clients[node.index()] = Client::default();
         self.inside.retain(|other| *other != node);
-        if self.settings.trace {
+    }
+
+    /// A node will say no more. Only now is it certain that all it has done is written down.
+    fn gone(&mut self, node: NodeId) {
+        self.gone[node.index()] = true;
+        if self.settings.trace && self.crashed[node.index()] {
+            let at = now();
             let line = format!("{{\"time\":{},\"node\":{},\"kind\":\"crash\"}}\n", self.time(at), node.0);
             self.trace.push((at, line));
         }
@@ -283,16 +308,12 @@ impl<A: Algorithm> Referee<'_, A> {
         let elapsed = self.time(now());
         self.tell_all(&Order::Stop);
         let deadline = now() + FAREWELL.as_nanos() as Nanos;
-        let mut gone = self.crashed.clone();
-        while !gone.iter().all(|gone| *gone) {
+        while !self.gone.iter().all(|gone| *gone) {
             let left = Duration::from_nanos(deadline.saturating_sub(now()));
             match self.company.hear(left) {
-                Ok(Heard::Word(node, Word::Done(account))) => {
-                    self.accounts[node.index()] = Some(*account);
-                    gone[node.index()] = true;
-                }
+                Ok(Heard::Word(node, Word::Done(account))) => self.accounts[node.index()] = Some(*account),
                 Ok(Heard::Word(_, Word::Trace { at, lines })) => self.trace.push((at, lines)),
-                Ok(Heard::Gone(node)) => gone[node.index()] = true,
+                Ok(Heard::Gone(node)) => self.gone(node),
                 Ok(Heard::Word(..) | Heard::Met(..)) => {}
                 Err(_) => break,
             }
@@ -312,3 +333,6 @@ impl<A: Algorithm> Referee<'_, A> {
 fn names(nodes: impl Iterator<Item = NodeId>) -> String {
     nodes.map(|node| node.to_string()).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! A referee among nodes that do as a test says.
+
+use std::{collections::BTreeMap, net::TcpStream, time::Duration};
+
+use vez_algorithms::{
+    group::LedgerGroup,
+    mutex::Central,
+    semaphore::{LedgerSemaphore, RaymondK},
+};
+use vez_lab::system::System;
+
+use super::*;
+use crate::{
+    control::{self, Invitation},
+    host::Deeds,
+    settings::Crash,
+    transport::Transport,
+};
+
+fn settings(nodes: usize, entries: u64) -> Settings {
+    Settings {
+        system: System { k: 2, patience: Duration::ZERO, ..System::of(nodes) },
+        transport: Transport::Udp,
+        entries,
+        askers: None,
+        hold: 0.0,
+        think: 0.0,
+        loss: 0.0,
+        seed: 1,
+        crashes: Vec::new(),
+        trace: false,
+    }
+}
+
+/// A node that says what it is told to, as soon as the run begins, and then waits for its end.
+fn puppet(node: NodeId, invitation: Invitation, words: Vec<Word>) {
+    let mut referee = TcpStream::connect(invitation.referee).expect("it listens");
+    let mut say = |word: &Word| control::say(&mut referee, word).expect("it hears");
+    say(&Word::Hello { node, key: invitation.key });
+    say(&Word::Listening(invitation.referee));
+    say(&Word::Ready);
+    let reader = referee.try_clone().expect("a connection");
+    control::listen(reader, |order| {
+        match order {
+            Order::Begin(_) => words.iter().for_each(|word| control::say(&mut referee, word).expect("it hears")),
+            Order::Stop => {
+                control::say(&mut referee, &Word::Done(Box::new(account()))).expect("it hears");
+                return false;
+            }
+            Order::Die => return false,
+            Order::Addresses(_) | Order::Inside | Order::Outside => {}
+        }
+        true
+    });
+}
+
+fn account() -> Account {
+    Account { deeds: Deeds::default(), refused: BTreeMap::new(), stays: 0, inside: 0, requests: 0, late: 0 }
+}
+
+/// What a referee says of nodes that each say these words.
+fn judged<A: Algorithm>(settings: &Settings, words: &[Vec<Word>]) -> Outcome {
+    let company = Company::gather(words.len(), |node, invitation| {
+        let words = words[node.index()].clone();
+        Ok(Performer::Thread(thread::spawn(move || {
+            puppet(node, invitation, words);
+            Ok(())
+        })))
+    });
+    let setup = settings.system.setup(1, 0).expect("a system");
+    Referee::<A>::new(settings, company.expect("all come"), &setup).officiate(false, &())
+}
+
+fn goes_in(want: usize) -> Vec<Word> {
+    let at = now();
+    vec![Word::Asks { want, at }, Word::Enters { at }]
+}
+
+fn failure<A: Algorithm>(settings: &Settings, words: &[Vec<Word>]) -> (String, bool) {
+    let failure = judged::<A>(settings, words).failure.expect("it goes wrong");
+    (failure.what, failure.law_broken)
+}
+
+#[test]
+fn two_inside_of_a_lock_are_one_too_many() {
+    let (what, broken) = failure::<Central>(&settings(2, 5), &[goes_in(0), goes_in(0)]);
+    assert!(["n0 and n1 are inside together", "n1 and n0 are inside together"].contains(&what.as_str()), "{what}");
+    assert!(broken);
+    assert_eq!(judged::<Central>(&settings(2, 1), &[goes_in(0), Vec::new()]).failure, None);
+}
+
+#[test]
+fn k_may_be_inside_of_a_semaphore() {
+    let words = [goes_in(0), goes_in(0), goes_in(0)];
+    assert_eq!(judged::<RaymondK>(&settings(3, 2), &words[..2]).failure, None);
+    let (what, broken) = failure::<RaymondK>(&settings(3, 5), &words);
+    assert!(what.ends_with("are inside together with 3 of 2 units") && broken, "{what}");
+}
+
+#[test]
+fn more_units_are_allowed_once_somebody_has_asked_for_them() {
+    let setup = settings(4, 5).system.setup(1, 0).expect("a system");
+    let wants = LedgerSemaphore::wants(&setup);
+    let want = |command| wants.iter().position(|want| *want == command).expect("it is offered");
+    let one = want(vez_algorithms::semaphore::Command::Acquire(1));
+    let three_units = want(vez_algorithms::semaphore::Command::Resize(3));
+    let at = now();
+    // The others come later: the referee hears each node in order, and all nodes in any.
+    let more = vec![Word::Asks { want: three_units, at }, Word::Finishes { at }, Word::Asks { want: one, at }];
+    let more = [more, vec![Word::Enters { at }]].concat();
+    assert_eq!(judged::<LedgerSemaphore>(&settings(4, 2), &[more.clone(), Vec::new()]).failure, None);
+    let three = [more, goes_in(one), goes_in(one)];
+    let outcome = judged::<LedgerSemaphore>(&settings(4, 4), &three);
+    let orderly = outcome.failure.is_none_or(|failure| failure.what.ends_with("with 3 of 2 units"));
+    assert!(orderly, "three may be inside, unless they were heard before there were three units");
+    let (what, _) = failure::<LedgerSemaphore>(&settings(4, 9), &[goes_in(one), goes_in(one), goes_in(one)]);
+    assert!(what.ends_with("are inside together with 3 of 2 units"), "{what}");
+}
+
+#[test]
+fn one_session_at_a_time() {
+    assert_eq!(judged::<LedgerGroup>(&settings(2, 2), &[goes_in(1), goes_in(1)]).failure, None);
+    let (what, broken) = failure::<LedgerGroup>(&settings(2, 5), &[goes_in(1), goes_in(2)]);
+    assert!(what.ends_with("are inside together, of two sessions") && broken, "{what}");
+}
+
+#[test]
+fn what_makes_no_sense_is_told() {
+    let at = now();
+    let wrong = |words: Vec<Word>| failure::<Central>(&settings(2, 5), &[words, Vec::new()]).0;
+    assert_eq!(wrong(vec![Word::Enters { at }]), "n0 enters without having asked");
+    assert_eq!(wrong(vec![Word::Leaves { at }]), "n0 leaves without having been inside");
+    assert_eq!(wrong(vec![Word::Asks { want: 0, at }, Word::Asks { want: 0, at }]), "n0 asks twice");
+    assert_eq!(wrong(vec![Word::Finishes { at }]), "n0 is done with what it has not asked for");
+    assert_eq!(wrong(vec![Word::Ready]), "n0 begins anew");
+}
+
+#[test]
+fn the_dead_are_not_inside() {
+    let crash = |node| Crash { node: NodeId(node), at: 0.05 };
+    let settings = Settings { crashes: vec![crash(0)], ..settings(2, 5) };
+    let asks = vec![Word::Asks { want: 0, at: now() }];
+    let (what, broken) = failure::<Central>(&settings, &[goes_in(0), asks]);
+    let expected = "central is stuck after 1 entry: n1 waits, and for 3.0 s nothing has let anybody in: n0 crashed, and central takes";
+    assert!(what.starts_with(expected) && !broken, "{what}");
+}

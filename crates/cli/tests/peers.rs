@@ -233,3 +233,23 @@ fn two_with_one_number() {
     );
     second.end();
 }
+
+/// It has forgotten what it promised, so the others do not take it back.
+#[test]
+fn a_process_that_was_started_again() {
+    let ports = free_ports(3);
+    let [resource, one, two] = ports.as_slice() else { unreachable!("three ports") };
+    let resource_process = Started::new(["lab", "resource", resource]);
+    let [first, second] = ["1", "2"].map(|id| Started::new(["lab", "peer", id, one, two, "--resource", resource]));
+    first.until("all are there");
+    second.until("all are there");
+    first.end();
+    refuses(
+        ["lab", "peer", "1", one, two, "--resource", resource],
+        &format!(
+            "vez: process 2 at 127.0.0.1{two} refuses: process 1 was here before; end all processes and start them again"
+        ),
+    );
+    second.end();
+    resource_process.end();
+}

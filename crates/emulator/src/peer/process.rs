@@ -12,16 +12,14 @@ use std::{
     time::Duration,
 };
 
-use vez_algorithms::{Algorithm, Clock, CommandOf, Effect, Family, Input, NodeId};
-use vez_lab::{
-    sim::{Event, Watch},
-    trace::{Header, Trace},
-};
+use vez_algorithms::{Algorithm, Clock, CommandOf, Family, Input, NodeId};
+use vez_lab::trace::{Header, Trace};
 
 use super::{
     Outlets, PeerError, PeerSettings,
     gathering::{Gathering, Reply},
     system_of,
+    words::Witness,
 };
 use crate::{
     clock::{nanos, now},
@@ -47,23 +45,6 @@ enum Happening {
 impl From<Arrived> for Happening {
     fn from(arrived: Arrived) -> Self {
         Self::Arrived(arrived)
-    }
-}
-
-/// Sees what the algorithm sends, and keeps the trace.
-pub(super) struct Witness {
-    pub(super) sends: Vec<(NodeId, String)>,
-    pub(super) trace: Option<Vec<u8>>,
-}
-
-impl<P: Algorithm> Watch<P> for Witness {
-    fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>) {
-        if let Event::Effect(Effect::Send(to, message)) = &event {
-            self.sends.push((*to, format!("{message:?}")));
-        }
-        if let Some(lines) = &mut self.trace {
-            (&mut Trace::lines(lines)).see(time, node, event);
-        }
     }
 }
 

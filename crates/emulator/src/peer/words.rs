@@ -2,7 +2,11 @@
 
 use std::io::Write;
 
-use vez_algorithms::{Algorithm, Family, Heard, Input, OutputOf};
+use vez_algorithms::{Algorithm, Effect, Family, Heard, Input, NodeId, OutputOf};
+use vez_lab::{
+    sim::{Event, Watch},
+    trace::Trace,
+};
 
 use super::{
     PeerError,
@@ -18,6 +22,23 @@ use crate::{
 const SILENCE: Nanos = 3_000_000_000;
 /// What a process says to the resource.
 const GREETING: &str = "Olá =)";
+
+/// Sees what the algorithm sends, and keeps the trace.
+pub(super) struct Witness {
+    pub(super) sends: Vec<(NodeId, String)>,
+    pub(super) trace: Option<Vec<u8>>,
+}
+
+impl<P: Algorithm> Watch<P> for Witness {
+    fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>) {
+        if let Event::Effect(Effect::Send(to, message)) = &event {
+            self.sends.push((*to, format!("{message:?}")));
+        }
+        if let Some(lines) = &mut self.trace {
+            (&mut Trace::lines(lines)).see(time, node, event);
+        }
+    }
+}
 
 impl<A: Algorithm> Peer<'_, A> {
     pub(super) fn deliver(&mut self, time: Nanos, delivery: Delivery<A>) -> Result<(), PeerError> {

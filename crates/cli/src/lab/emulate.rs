@@ -34,12 +34,12 @@ const DELAY: f64 = 0.001;
 /// Run an algorithm over real sockets, and measure it beside the simulator.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Each node has a socket on this machine, with a port that the system chooses. A referee stands for the shared
-resource: it hears of every entry and exit, and applies the law. What an algorithm takes for granted of its network and UDP
-does not give (that nothing is lost, or the order), links between the nodes provide; what they send is counted apart.
-Beside the messages an entry stands what the simulator says of the same load, delays and losses, as they were measured.
+    after_help = "Each node has a socket on this machine, with a port that the system chooses. A referee stands for \
+the shared resource: it hears of every entry and exit, and applies the law. What an algorithm takes for granted of its network, \
+and UDP does not give (that nothing is lost, or the order), links between the nodes provide; what they send is counted apart. \
+Beside what was measured stands what the simulator says of the same load, delays and losses. See docs/emulator.md.
 
-TIME is such as 300us, 200ms, 5s or 2m. With --json, times are in seconds.
+TIME is such as 300us, 200ms, 5s or 2m; a bare number is seconds. Patience is 100ms by default. With --json, times are in seconds.
 
 Examples:
   vez lab emulate fila

@@ -17,10 +17,10 @@ use crate::output::tell;
 /// Be one process of the laboratory exercise: a terminal that asks for the critical section.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Start the resource and every process in a terminal of its own, in any order, within a minute, all with the same
-addresses. An address is HOST:PORT, or :PORT on this machine. Then type: the ID of the process is an internal event, x or anything
-else asks for the critical section; what is typed while it waits or is inside is ignored. Every event is a line with the
-logical clock after it. Ctrl-C ends the process.
+    after_help = "Start the resource and every process in a terminal of its own, in any order, within a minute, all with \
+the same addresses. An address is HOST:PORT, or :PORT on this machine. Then type: the ID of the process is an internal event, \
+x or anything else asks for the critical section; what is typed while it waits or is inside is ignored. Every event is a line \
+with the logical clock after it. Ctrl-C ends the process. See docs/exercise.md.
 
 The processes speak in UDP datagrams that a person can read: tcpdump -i lo -A udp portrange 10001-10004
 

@@ -3,6 +3,10 @@
 use std::{
     io::{self, IsTerminal, Write},
     process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -70,6 +74,14 @@ pub(crate) fn progress(end: u64, unit: &'static str) -> ProgressBar {
     };
     bar.set_style(ProgressStyle::with_template(&template).expect("a good template"));
     bar
+}
+
+/// Becomes true with Ctrl-C, or when the process is asked to end.
+pub(crate) fn interruption() -> anyhow::Result<Arc<AtomicBool>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let interrupt = Arc::clone(&interrupted);
+    ctrlc::set_handler(move || interrupt.store(true, Ordering::Relaxed)).context("cannot heed Ctrl-C")?;
+    Ok(interrupted)
 }
 
 /// The time since the first call.

@@ -55,6 +55,24 @@ fn a_process_that_is_killed() {
     );
 }
 
+/// Those who go on alone are not all: who waits for the dead is named.
+#[test]
+fn some_go_on_and_others_wait() {
+    let words =
+        ["lab", "emulate", "suzuki-kasami", "--nodes", "4", "--entries", "1000", "--hold", "2ms", "--think", "0"];
+    let output = vez(&[&words[..], &["--crash", "n2@100ms"]].concat());
+    let said = String::from_utf8(output.stderr).expect("text");
+    // The token was lost with n2, or n2 stands in line for it and gets it sooner or later.
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("suzuki-kasami is stuck after ") && said.contains(": n2 crashed, and "), "{said}");
+    let output = vez(&["lab", "emulate", "fila", "--nodes", "4", "--entries", "20", "--crash", "n2@60s"]);
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(
+        (output.status.code(), said.as_str()),
+        (Some(0), "vez: n2 was to crash at 60 s, but the run was over by then\n")
+    );
+}
+
 /// What happened over sockets is what the algorithm does, effect by effect.
 #[test]
 fn traces_replay() {
@@ -112,6 +130,14 @@ fn a_mistake_gets_a_sentence() {
         "fila --transport smoke",
         "vez: invalid value 'smoke' for '--transport <TRANSPORT>': unknown transport \"smoke\"; there are udp and tcp; \
          see --help",
+    );
+    refuses(
+        "fila --crash n3@200",
+        "vez: invalid value 'n3@200' for '--crash <NODE@TIME>': 200 has no unit; write 200ms or 200s; see --help",
+    );
+    refuses(
+        "voting --replicas 300",
+        "vez: the number of nodes in all is 308; replicas and groups are nodes, too, and 64 are as many as there may be",
     );
     refuses(
         "fila --trace /no/such/folder/file",

@@ -216,7 +216,9 @@ fn two_with_one_number() {
     second.until("waiting for process 1");
     refuses(
         ["lab", "peer", "1", other, two, "--resource", resource],
-        &format!("vez: process 2 at 127.0.0.1{two} refuses: process 1 is at 127.0.0.1{one} here; there cannot be two"),
+        &format!(
+            "vez: process 2 at 127.0.0.1{two} refuses: process 1 is at 127.0.0.1{one} here; give every process the same addresses"
+        ),
     );
     refuses(
         ["lab", "peer", "1", one, two, "--resource", resource, "--algorithm", "lamport"],
@@ -225,6 +227,8 @@ fn two_with_one_number() {
              --algorithm"
         ),
     );
+    // What is wrong is told on both sides.
+    second.until(&format!("refused 127.0.0.1{other}: process 1 is at 127.0.0.1{one} here"));
     refuses(
         ["lab", "peer", "1", one, two, third, "--resource", resource],
         &format!(
@@ -232,6 +236,47 @@ fn two_with_one_number() {
         ),
     );
     second.end();
+    let line = Started::new(["lab", "peer", "2", one, two, "--resource", resource, "--algorithm", "raymond"]);
+    line.until("waiting for process 1");
+    let star = ["lab", "peer", "1", one, two, "--resource", resource, "--algorithm", "raymond", "--topology", "star"];
+    let why = "raymond, topology = binary here; give every process the same options";
+    refuses(star, &format!("vez: process 2 at 127.0.0.1{two} refuses: {why}"));
+    line.end();
+}
+
+/// A second process of a number takes nothing from the first, not even at the resource; and one that is killed inside of an
+/// algorithm that survives it does not stay there.
+#[test]
+fn the_resource_knows_who_is_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("written");
+        path.display().to_string()
+    };
+    let (one_says, two_says) = (script("one", "100ms x\n60s end"), script("two", "1500ms x\n4s end"));
+    let ports = free_ports(4);
+    let [resource, one, two, other] = ports.as_slice() else { unreachable!("four ports") };
+    let resource_process = Started::new(["lab", "resource", resource]);
+    let common = [one.as_str(), two, "--resource", resource, "--hold", "60s", "--algorithm", "ricart-agrawala-robust"];
+    let first = Started::new(["lab", "peer", "1"].iter().chain(&common).chain(&["--script", &one_says]));
+    let second = Started::new(["lab", "peer", "2"].iter().chain(&common).chain(&["--script", &two_says]));
+    first.until("all are there");
+    refuses(
+        ["lab", "peer", "1", other, "127.0.0.1:9", "--resource", resource, "--algorithm", "ricart-agrawala-robust"],
+        &format!(
+            "vez: the resource at 127.0.0.1{resource} refuses: process 1 is at 127.0.0.1{one} here; end it and the resource"
+        ),
+    );
+    first.until("is inside");
+    resource_process.until("process 1 is inside and says");
+    first.end();
+    second.until("is inside");
+    resource_process.until("process 2 is inside and says");
+    resource_process.until("process 1 does not answer: it is dead, and no longer inside");
+    assert!(second.wait().status.success());
+    resource_process.until("process 2 has left");
+    resource_process.end();
 }
 
 /// It has forgotten what it promised, so the others do not take it back.
@@ -244,8 +289,11 @@ fn a_process_that_was_started_again() {
     first.until("all are there");
     second.until("all are there");
     first.end();
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("script").display().to_string();
+    fs::write(&script, "1s end").expect("written");
     refuses(
-        ["lab", "peer", "1", one, two, "--resource", resource],
+        ["lab", "peer", "1", one, two, "--resource", resource, "--script", &script],
         &format!(
             "vez: process 2 at 127.0.0.1{two} refuses: process 1 was here before; end all processes and start them again"
         ),

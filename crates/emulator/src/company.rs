@@ -3,12 +3,8 @@
 use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     process::Child,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{self, Receiver, RecvTimeoutError, Sender},
-    },
-    thread::{self, JoinHandle},
+    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    thread::JoinHandle,
     time::Duration,
 };
 
@@ -16,12 +12,12 @@ use vez_algorithms::NodeId;
 
 use crate::{
     CannotEmulate,
-    control::{self, Invitation, Order, Word},
-    transport::{self, ANY_PORT},
+    control::{self, Connection, Invitation, Order, PREPARATION, Word},
+    transport::{self, ANY_PORT, Listening},
 };
 
-/// Nobody waits longer than this for a node to be ready.
-const PREPARATION: Duration = Duration::from_secs(20);
+/// How often the referee looks whether the nodes that it waits for are still there.
+const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Whatever runs a node.
 pub(crate) enum Performer {
@@ -45,6 +41,15 @@ impl Troupe {
             }
             Performer::Thread(_) => false,
         }
+    }
+
+    /// Whose thread or process is no longer there.
+    fn ended(&mut self) -> Option<NodeId> {
+        let ended = |performer: &mut Performer| match performer {
+            Performer::Thread(thread) => thread.is_finished(),
+            Performer::Process(child) => child.try_wait().is_ok_and(|status| status.is_some()),
+        };
+        self.0.iter_mut().position(ended).map(NodeId::from_index)
     }
 
     /// Why a thread has ended, if it has.
@@ -72,7 +77,7 @@ impl Drop for Troupe {
 /// What the referee hears.
 pub(crate) enum Heard {
     /// A node has introduced itself.
-    Met(NodeId, TcpStream),
+    Met(NodeId, Connection),
     /// It says something.
     Word(NodeId, Word),
     /// It will say no more.
@@ -83,7 +88,7 @@ pub(crate) enum Heard {
 pub(crate) struct Company {
     troupe: Troupe,
     words: Receiver<Heard>,
-    nodes: Vec<Option<TcpStream>>,
+    nodes: Vec<Option<Connection>>,
     /// Where the nodes listen.
     pub(crate) addresses: Vec<SocketAddr>,
 }
@@ -94,27 +99,24 @@ impl Company {
         n: usize,
         start: impl Fn(NodeId, Invitation) -> Result<Performer, CannotEmulate>,
     ) -> Result<Self, CannotEmulate> {
-        let (words, stop, invitation) = open()?;
+        let (words, _listening, invitation) = open()?;
         let mut troupe = Troupe(Vec::new());
         for node in NodeId::all(n) {
             troupe.0.push(start(node, invitation)?);
         }
         let mut company = Self { troupe, words, nodes: (0..n).map(|_| None).collect(), addresses: Vec::new() };
-        let ready = company.prepare(n);
-        stop.store(true, Ordering::Relaxed);
-        transport::wake(invitation.referee);
-        ready.map(|()| company)
+        company.prepare(n)?;
+        Ok(company)
     }
 
     fn prepare(&mut self, n: usize) -> Result<(), CannotEmulate> {
         let mut addresses: Vec<Option<SocketAddr>> = vec![None; n];
         let mut ready = vec![false; n];
         while let Some(missing) = ready.iter().position(|ready| !ready) {
-            let lost = |_| CannotEmulate::Lost(NodeId::from_index(missing));
-            match self.words.recv_timeout(PREPARATION).map_err(lost)? {
-                Heard::Met(node, stream) if node.index() < n => {
-                    let _ = stream.set_nodelay(true);
-                    self.nodes[node.index()].get_or_insert(stream);
+            let missing = NodeId::from_index(missing);
+            match self.hear_while_all_live(missing)? {
+                Heard::Met(node, connection) if node.index() < n => {
+                    self.nodes[node.index()].get_or_insert(connection);
                 }
                 Heard::Word(node, Word::Listening(address)) => {
                     addresses[node.index()] = Some(address);
@@ -131,6 +133,21 @@ impl Company {
         Ok(())
     }
 
+    /// What a node says, unless one has ended before it could say anything, or says nothing for long.
+    fn hear_while_all_live(&mut self, missing: NodeId) -> Result<Heard, CannotEmulate> {
+        let mut waited = Duration::ZERO;
+        while waited < PREPARATION {
+            match self.words.recv_timeout(LOOK_UP) {
+                Ok(heard) => return Ok(heard),
+                Err(_) => waited += LOOK_UP,
+            }
+            if let Some(ended) = self.troupe.ended() {
+                return Err(self.troupe.reason(ended));
+            }
+        }
+        Err(CannotEmulate::Lost(missing))
+    }
+
     /// Waits for the next thing that a node says.
     pub(crate) fn hear(&self, timeout: Duration) -> Result<Heard, RecvTimeoutError> {
         self.words.recv_timeout(timeout)
@@ -138,8 +155,8 @@ impl Company {
 
     /// Tells a node something. One that does not hear it has died, and its silence will be noticed.
     pub(crate) fn tell(&mut self, node: NodeId, order: &Order) {
-        if let Some(stream) = &mut self.nodes[node.index()] {
-            let _ = control::say(stream, order);
+        if let Some(connection) = &mut self.nodes[node.index()] {
+            let _ = connection.say(order);
         }
     }
 
@@ -152,25 +169,13 @@ impl Company {
 }
 
 /// Listens for nodes, each of which knows the number of this run.
-fn open() -> Result<(Receiver<Heard>, Arc<AtomicBool>, Invitation), CannotEmulate> {
+fn open() -> Result<(Receiver<Heard>, Listening, Invitation), CannotEmulate> {
     let io = |error| CannotEmulate::Io("listen on this machine", error);
     let listener = TcpListener::bind(ANY_PORT).map_err(io)?;
     let invitation = Invitation { referee: listener.local_addr().map_err(io)?, key: crate::random_number() };
     let (mailbox, words) = mpsc::channel();
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = Arc::clone(&stop);
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            if stopped.load(Ordering::Relaxed) {
-                return;
-            }
-            let mailbox = mailbox.clone();
-            if let Ok(stream) = stream {
-                thread::spawn(move || hear_out(stream, invitation.key, &mailbox));
-            }
-        }
-    });
-    Ok((words, stop, invitation))
+    let serve = move |stream| hear_out(stream, invitation.key, &mailbox);
+    Ok((words, transport::each_connection(listener, serve).map_err(io)?, invitation))
 }
 
 /// Hears whoever has connected, if it is a node of this run.
@@ -181,7 +186,7 @@ fn hear_out(stream: TcpStream, key: u64, mailbox: &Sender<Heard>) {
     control::listen(reader, |word| match (who, word) {
         (None, Word::Hello { node, key: theirs }) if theirs == key => {
             who = Some(node);
-            stream.take().is_some_and(|stream| mailbox.send(Heard::Met(node, stream)).is_ok())
+            stream.take().is_some_and(|stream| mailbox.send(Heard::Met(node, Connection::new(stream))).is_ok())
         }
         (None, _) => false,
         (Some(node), word) => mailbox.send(Heard::Word(node, word)).is_ok(),

@@ -3,7 +3,8 @@
 use std::{
     collections::BTreeMap,
     io::{self, BufRead, BufReader, Write},
-    net::{SocketAddr, TcpStream},
+    net::{Shutdown, SocketAddr, TcpStream},
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -78,11 +79,36 @@ pub(crate) struct Account {
     pub(crate) late: Nanos,
 }
 
-/// Says something.
-pub(crate) fn say(stream: &mut TcpStream, what: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(what)?;
-    line.push(b'\n');
-    stream.write_all(&line)
+/// Nobody waits longer than this for a node to be ready.
+pub(crate) const PREPARATION: Duration = Duration::from_secs(20);
+
+/// One end of the connection between the referee and a node. It ends with this value, whoever else reads from it.
+pub(crate) struct Connection(TcpStream);
+
+impl Connection {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        // Without it an answer would wait for another one to go with.
+        let _ = stream.set_nodelay(true);
+        Self(stream)
+    }
+
+    /// For whoever reads what the other side says.
+    pub(crate) fn reader(&self) -> io::Result<TcpStream> {
+        self.0.try_clone()
+    }
+
+    /// Says something.
+    pub(crate) fn say(&mut self, what: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(what)?;
+        line.push(b'\n');
+        self.0.write_all(&line)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
 }
 
 /// Hears everything until the other side is gone, or `hear` has had enough.

@@ -54,12 +54,22 @@ pub enum Body {
     },
     /// The message of this number has arrived.
     Ack(u64),
-    /// A terminal introduces itself: this is how many of us there are. A connection does, too.
-    Hello(usize),
+    /// A terminal introduces itself; so does a connection.
+    Hello(Hello),
     /// The answer to that, with the life of whoever is welcome.
     Welcome(u64),
     /// No, for this reason.
     Refuse(String),
+}
+
+/// What those who introduce themselves have to agree on.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Hello {
+    /// How many there are.
+    pub processes: usize,
+    /// What the algorithm was told, in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub settings: String,
 }
 
 impl Frame {
@@ -118,10 +128,10 @@ pub enum Malformed {
         ours: &'static str,
     },
     /// From somebody who does not take part, or who is not where it ought to be.
-    #[error("{0} does not speak from there")]
+    #[error("\"from\":{} does not speak from that address", .0.0)]
     UnknownSender(NodeId),
     /// From somebody who took part in another run.
-    #[error("a frame of another run of {0}")]
+    #[error("a frame of another life of \"from\":{}", .0.0)]
     OtherLife(NodeId),
     /// What it says is nothing that the algorithm says.
     #[error("nothing that the algorithm says: {0}")]
@@ -157,6 +167,13 @@ impl Refused {
         *count += 1;
         let from = from.map_or(String::new(), |from| format!(" from {from}"));
         (*count == 1).then(|| format!("ignored what came{from}, and all more of the kind: {malformed}"))
+    }
+
+    /// How much of each kind, if anything was refused.
+    #[must_use]
+    pub fn in_words(&self) -> Option<String> {
+        let kinds: Vec<String> = self.counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        (!kinds.is_empty()).then(|| format!("refused: {}", kinds.join(", ")))
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Circumstances {
     pub(crate) seed: u64,
     /// When the run began.
     pub(crate) epoch: Nanos,
+    /// Whether messages say when they were sent: it is measured how long they take.
+    pub(crate) stamps: bool,
 }
 
 /// A message with what the links know about it.
@@ -109,6 +111,15 @@ pub(crate) struct Deeds {
     pub(crate) late: Nanos,
 }
 
+impl Deeds {
+    fn count(&mut self, kind: &str) {
+        match self.sent.get_mut(kind) {
+            Some(count) => *count += 1,
+            None => drop(self.sent.insert(kind.to_owned(), 1)),
+        }
+    }
+}
+
 /// One node.
 pub(crate) struct Host<P: Protocol, W> {
     me: NodeId,
@@ -120,13 +131,7 @@ pub(crate) struct Host<P: Protocol, W> {
     faults: Stream,
     sample: Stream,
     clock: Clock,
-    sent: BTreeMap<&'static str, u64>,
-    received: u64,
-    lost: u64,
-    delays: Vec<f64>,
-    slowest: f64,
-    fired: u64,
-    late: Nanos,
+    deeds: Deeds,
     watch: W,
 }
 
@@ -143,13 +148,7 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
             faults: stream(Purpose::Faults),
             sample: stream(Purpose::Delays),
             clock: 0,
-            sent: BTreeMap::new(),
-            received: 0,
-            lost: 0,
-            delays: Vec::new(),
-            slowest: 0.0,
-            fired: 0,
-            late: 0,
+            deeds: Deeds::default(),
             watch,
         }
     }
@@ -209,8 +208,8 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
         match effect {
             Effect::Send(to, message) => {
                 let link = self.links.get_mut(to.index()).ok_or(Breach::Nobody(self.me, to))?;
-                *self.sent.entry(message.kind()).or_default() += 1;
-                let parcel = Parcel { clock: self.clock, at: Some(now), message };
+                self.deeds.count(message.kind());
+                let parcel = Parcel { clock: self.clock, at: self.world.stamps.then_some(now), message };
                 let number = link.send(now, &parcel);
                 if !self.transmit(to, parcel.body(number), wire) && self.world.service == Service::Once {
                     self.watch.see(time, self.me, Event::Lost(to, &parcel.message));
@@ -233,7 +232,7 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
     /// Sends a frame, unless it gets lost.
     fn transmit(&mut self, to: NodeId, body: Body, wire: &mut dyn Wire) -> bool {
         if self.world.loss > 0.0 && self.faults.uniform() < self.world.loss {
-            self.lost += 1;
+            self.deeds.lost += 1;
             return false;
         }
         wire.send(to, body);
@@ -268,7 +267,7 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
         Delivery { from, parcel }: Delivery<P>,
         wire: &mut dyn Wire,
     ) -> Result<Vec<OutputOf<P>>, Breach> {
-        self.received += 1;
+        self.deeds.received += 1;
         self.clock = self.clock.max(parcel.clock) + 1;
         if let Some(at) = parcel.at {
             self.note_delay(seconds(now.saturating_sub(at)));
@@ -278,12 +277,13 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
 
     /// Each delay has the same chance to be in the sample.
     fn note_delay(&mut self, delay: f64) {
-        self.slowest = self.slowest.max(delay);
-        if self.delays.len() < DELAYS {
-            self.delays.push(delay);
+        let deeds = &mut self.deeds;
+        deeds.slowest = deeds.slowest.max(delay);
+        if deeds.delays.len() < DELAYS {
+            deeds.delays.push(delay);
         } else {
-            let place = self.sample.below(usize::try_from(self.received).unwrap_or(usize::MAX));
-            if let Some(kept) = self.delays.get_mut(place) {
+            let place = self.sample.below(usize::try_from(deeds.received).unwrap_or(usize::MAX));
+            if let Some(kept) = deeds.delays.get_mut(place) {
                 *kept = delay;
             }
         }
@@ -307,15 +307,15 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
         let first = self.timers.iter().min_by_key(|(_, due)| **due);
         let (timer, due) = first.map(|(timer, due)| (*timer, *due)).filter(|(_, due)| *due <= now)?;
         self.timers.remove(&timer);
-        self.fired += 1;
-        self.late += now - due;
+        self.deeds.fired += 1;
+        self.deeds.late += now - due;
         Some(Input::Timer(timer))
     }
 
     /// Sends again what has not been acknowledged in time.
     pub(crate) fn resend(&mut self, now: Nanos, wire: &mut dyn Wire) {
         for to in NodeId::all(self.links.len()) {
-            for (number, _, parcel) in self.links[to.index()].resend(now) {
+            for (number, parcel) in self.links[to.index()].resend(now) {
                 self.transmit(to, parcel.body(number), wire);
             }
         }
@@ -331,16 +331,7 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
     pub(crate) fn deeds(&self) -> Deeds {
         let mut labour = Labour::default();
         self.links.iter().for_each(|link| labour.add(link.labour()));
-        Deeds {
-            sent: self.sent.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect(),
-            received: self.received,
-            lost: self.lost,
-            labour,
-            delays: self.delays.clone(),
-            slowest: self.slowest,
-            fired: self.fired,
-            late: self.late,
-        }
+        Deeds { labour, ..self.deeds.clone() }
     }
 }
 

@@ -192,15 +192,15 @@ impl<M: Clone> Link<M> {
         }
     }
 
-    /// What is to be sent again now: number, when it was sent first, and what it says.
-    pub fn resend(&mut self, now: Nanos) -> Vec<(u64, Nanos, M)> {
+    /// What is to be sent again now: number, and what it says.
+    pub fn resend(&mut self, now: Nanos) -> Vec<(u64, M)> {
         let timeout = self.round_trip.timeout();
         let mut again = Vec::new();
         for (number, message) in self.unacknowledged.iter_mut().filter(|(_, message)| message.due <= now) {
             let doublings = (message.tries + 1).saturating_sub(EVEN_TRIES).min(10);
             message.tries = message.tries.saturating_add(1);
             message.due = now + (timeout << doublings).min(MOST_TIMEOUT);
-            again.push((*number, message.sent, message.message.clone()));
+            again.push((*number, message.message.clone()));
         }
         self.labour.resent += again.len() as u64;
         again

@@ -66,6 +66,8 @@ pub struct Emulation {
     pub delay_quantiles: [f64; 3],
     /// How long the slowest took.
     pub slowest: f64,
+    /// How long a client was inside on average: what it wanted to, and until the referee had heard of it.
+    pub stay: f64,
     /// What the simulator says of it; nothing if it does not come to an end.
     pub simulated: Option<Simulated>,
 }
@@ -92,6 +94,7 @@ impl Simulated {
 }
 
 /// What the nodes have done, together.
+#[derive(Default)]
 pub(crate) struct Sum {
     pub(crate) sent: BTreeMap<String, u64>,
     received: Vec<u64>,
@@ -110,21 +113,7 @@ pub(crate) struct Sum {
 
 impl Sum {
     pub(crate) fn of(accounts: &[Option<Account>]) -> Self {
-        let mut sum = Self {
-            sent: BTreeMap::new(),
-            received: Vec::new(),
-            lost: 0,
-            labour: Labour::default(),
-            refused: BTreeMap::new(),
-            delays: Vec::new(),
-            slowest: 0.0,
-            stays: 0,
-            inside: 0,
-            requests: 0,
-            late: 0,
-            timers: 0,
-            timers_late: 0,
-        };
+        let mut sum = Self::default();
         for account in accounts {
             sum.received.push(account.as_ref().map_or(0, |account| account.deeds.received));
             let Some(account) = account else { continue };
@@ -203,7 +192,17 @@ impl Sum {
         let config = self.config::<A>(settings, service, metrics.entries());
         let mut measured = metrics.measured(elapsed, Duration::from_secs_f64(elapsed));
         self.complete(&mut measured);
-        let report = Report::new::<A>(&config, vec![measured]);
+        let asked_for = Config {
+            system: settings.system.clone(),
+            arrivals: if settings.think > 0.0 {
+                Arrivals::Closed { rate: 1.0 / settings.think }
+            } else {
+                Arrivals::Saturated
+            },
+            hold: settings.hold,
+            ..config.clone()
+        };
+        let report = Report::new::<A>(&asked_for, vec![measured]);
         let simulated = if failure.is_some() {
             None
         } else {
@@ -222,6 +221,7 @@ impl Sum {
             link: self.labour,
             refused: self.refused,
             delay_quantiles,
+            stay: config.hold,
             slowest: self.slowest,
             simulated,
         };
@@ -231,8 +231,17 @@ impl Sum {
     /// An algorithm that counts on time may have been let down by the machine.
     fn explained(&self, failure: Failure, settings: &Settings, model: &Model) -> Failure {
         let bound = settings.system.patience.as_secs_f64() / 2.0;
-        if model.timing == Timing::Any || self.slowest <= bound {
+        if model.timing == Timing::Any {
             return failure;
+        }
+        if self.slowest <= bound {
+            let what = if settings.loss > 0.0 && settings.service(model) == Service::Once {
+                let what = "by chance a node may seem dead when that many messages are lost: try less --loss";
+                format!("{}; {what}", failure.what)
+            } else {
+                failure.what
+            };
+            return Failure { what, ..failure };
         }
         let (slowest, bound) = (self.slowest * 1e3, bound * 1e3);
         let what = format!(

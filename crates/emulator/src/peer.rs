@@ -5,12 +5,14 @@
 //! otherwise. Every event prints a line with the logical clock after it.
 
 mod gathering;
+mod opening;
 mod process;
 mod words;
 
 use std::{
     io::{self, Write},
     net::SocketAddr,
+    sync::atomic::AtomicBool,
 };
 
 use vez_algorithms::{
@@ -78,18 +80,21 @@ pub enum PeerError {
         /// How many it takes.
         fix: String,
     },
-    /// Somebody else is there.
-    #[error("cannot listen on {address}: {error}; is process {id} already running?")]
+    /// Perhaps somebody else is there.
+    #[error("cannot listen on {address}: {error}{}", in_use(error))]
     Listen {
         /// Where.
         address: SocketAddr,
-        /// Which process that is.
-        id: usize,
         /// Why not.
         error: io::Error,
     },
+    /// An address that means all of them.
+    #[error("{0} is no place where others could find a process; give the address of one network, such as 127.0.0.1")]
+    Nowhere(SocketAddr),
     /// Not everybody came.
-    #[error("waited for a minute, and {0} did not come; start every process with the same addresses")]
+    #[error(
+        "waited for a minute, and {0} did not come; give every process the same addresses, and the same --resource"
+    )]
     Missing(String),
     /// Somebody does not want us.
     #[error("{who} refuses: {why}")]
@@ -103,16 +108,34 @@ pub enum PeerError {
     #[error("{0}")]
     Broken(String),
     /// The terminal, or the trace, is gone.
-    #[error("cannot write what happens")]
-    Output(#[from] io::Error),
+    #[error("cannot write what happens to the terminal or the trace: {0}")]
+    Output(io::Error),
 }
 
-/// Where a process writes.
+/// The likely reason, if the system says no more than that an address is in use.
+fn in_use(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::AddrInUse {
+        "; is this process, or another one, already running there?"
+    } else {
+        ""
+    }
+}
+
+// Not as a cause of it: a terminal that is gone is no success, whoever closed it.
+impl From<io::Error> for PeerError {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// Where a process writes, and who ends it.
 pub struct Outlets<'a> {
     /// What happens, a line each.
     pub terminal: &'a mut dyn Write,
     /// The same as a trace, if it is wanted.
     pub trace: Option<&'a mut dyn Write>,
+    /// Whether somebody wants it to end.
+    pub interrupted: &'a AtomicBool,
 }
 
 /// Runs one process of the algorithm of that name: until its script ends, or for ever. Nothing if there is no such algorithm.
@@ -131,21 +154,4 @@ impl Job for Run<'_> {
     fn with<A: Algorithm>(self) -> Self::Done {
         Peer::<A>::open(self.settings, self.outlets)?.run()
     }
-}
-
-/// The system with as many nodes as there are addresses. Some algorithms have more nodes than clients.
-fn system_of<A: Algorithm>(settings: &PeerSettings) -> Result<(System, Vec<A>), PeerError> {
-    let processes = settings.addresses.len();
-    let of = |nodes| {
-        let system = System { nodes, ..settings.system.clone() };
-        let all = A::system(&system.setup(settings.seed, 0)?)?;
-        Ok::<_, SetupError>((system, all))
-    };
-    let fits = |nodes| of(nodes).ok().filter(|(_, all)| all.len() == processes);
-    if let Some(found) = (1..=processes).rev().find_map(fits) {
-        return Ok(found);
-    }
-    let least = of(1).map_or(2, |(_, all)| all.len());
-    let fix = format!("give at least {least} addresses");
-    Err(PeerError::Processes { name: A::NAME, processes, fix })
 }

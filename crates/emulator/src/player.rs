@@ -8,12 +8,8 @@ mod meeting;
 
 use std::{
     collections::VecDeque,
-    net::{Shutdown, SocketAddr, TcpStream},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{self, Receiver, RecvTimeoutError},
-    },
+    net::{Shutdown, SocketAddr},
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
     time::Duration,
 };
 
@@ -24,11 +20,11 @@ use crate::{
     CannotEmulate, Settings,
     chronicle::Chronicle,
     clock::{nanos, now, wake_me_in_time},
-    control::{self, Account, Invitation, Order, Word},
+    control::{Account, Connection, Invitation, Order, Word},
     frame::{Body, Frame, Malformed, Refused},
     host::{Breach, Host, Wire},
     link::Nanos,
-    transport::{self, Arrived, Identity, Source, Tcp, Transport, Udp},
+    transport::{Arrived, Identity, Listening, MAILBOX, Source, Tcp, Udp},
 };
 
 /// What a node waits for.
@@ -98,34 +94,26 @@ enum Client {
 /// If the sockets cannot be had, or the referee is gone before the run begins.
 pub(crate) fn play<A: Algorithm>(me: NodeId, settings: &Settings, invitation: Invitation) -> Result<(), CannotEmulate> {
     wake_me_in_time();
-    let (mailbox, events) = mpsc::channel();
+    let (mailbox, events) = mpsc::sync_channel(MAILBOX);
     let referee = meeting::meet_referee(me, invitation, mailbox.clone())?;
     let identity = Identity { algorithm: A::NAME, life: invitation.key, me };
-    let stop = Arc::new(AtomicBool::new(false));
     let setup = settings.system.setup(settings.seed, 0)?;
     let all = A::system(&setup)?;
-    let mut player = Player::<A>::prepare(settings, (identity, all.len()), referee, events, &mailbox, &stop)?;
-    let address = player.address;
+    let mut player = Player::<A>::prepare(settings, (identity, all.len()), referee, events, &mailbox)?;
     if player.begin(settings, &setup, all)? {
         player.run();
-    }
-    // The reader of its orders has a share in the connection, and would keep it open.
-    let _ = player.referee.shutdown(Shutdown::Both);
-    stop.store(true, Ordering::Relaxed);
-    if settings.transport == Transport::Tcp {
-        transport::wake(address);
     }
     Ok(())
 }
 
 struct Player<A: Algorithm> {
     identity: Identity,
-    address: SocketAddr,
+    listening: Listening,
     /// Where all nodes listen.
     addresses: Vec<SocketAddr>,
     sockets: Sockets,
     outbox: Outbox,
-    referee: TcpStream,
+    referee: Connection,
     events: Receiver<Event>,
     /// What arrived before the run began here.
     early: VecDeque<Arrived>,
@@ -240,7 +228,10 @@ impl<A: Algorithm> Player<A> {
     fn arrived(&mut self, arrived: Arrived) -> Result<bool, Breach> {
         let (source, bytes) = match arrived {
             Arrived::Bytes(source, bytes) => (source, bytes),
-            Arrived::Connected(..) => return Ok(true), // too late to take part
+            Arrived::Connected(_, stream) => {
+                let _ = stream.shutdown(Shutdown::Both); // too late to take part, and its reader would wait for ever
+                return Ok(true);
+            }
         };
         match self.read(source, &bytes) {
             Ok(going) => going,
@@ -280,9 +271,8 @@ impl<A: Algorithm> Player<A> {
                     let time = now();
                     let host = self.host.as_mut().expect("the run has begun");
                     let outputs = host.deliver(time, delivery, &mut self.outbox);
-                    match outputs.map(|outputs| self.hear(time, &outputs)) {
-                        Ok(()) => {}
-                        Err(breach) => return Ok(Err(breach)),
+                    if let Err(breach) = self.hear(time, outputs) {
+                        return Ok(Err(breach));
                     }
                 }
             }
@@ -301,19 +291,19 @@ impl<A: Algorithm> Player<A> {
     fn happen(&mut self, input: Input<A>) -> Result<bool, Breach> {
         let time = now();
         let host = self.host.as_mut().expect("the run has begun");
-        let outputs = host.happen(time, input, &mut self.outbox)?;
-        self.hear(time, &outputs);
+        let outputs = host.happen(time, input, &mut self.outbox);
+        self.hear(time, outputs)?;
         Ok(true)
     }
 
     /// The client is told something, and the referee, if there is anything to see.
-    fn hear(&mut self, at: Nanos, outputs: &[OutputOf<A>]) {
+    fn hear(&mut self, at: Nanos, outputs: Result<Vec<OutputOf<A>>, Breach>) -> Result<(), Breach> {
         if let Some(lines) = self.host.as_mut().and_then(|host| host.watch().take()) {
             self.tell(&Word::Trace { at, lines });
         }
         self.post();
-        for output in outputs {
-            match A::Family::hear(&mut <A::Family as Family>::News::default(), output) {
+        for output in outputs? {
+            match A::Family::hear(&mut <A::Family as Family>::News::default(), &output) {
                 Heard::Entered => {
                     self.client = Client::Entering { since: at };
                     self.tell(&Word::Enters { at });
@@ -325,6 +315,7 @@ impl<A: Algorithm> Player<A> {
                 Heard::Began | Heard::News => {}
             }
         }
+        Ok(())
     }
 
     /// Sends what there is to send.
@@ -336,10 +327,14 @@ impl<A: Algorithm> Player<A> {
 
     /// If the referee does not hear it, it is gone, and this node will notice.
     fn tell(&mut self, word: &Word) {
-        let _ = control::say(&mut self.referee, word);
+        let _ = self.referee.say(word);
     }
 
-    fn account(&self) -> Account {
+    fn account(&mut self) -> Account {
+        match self.listening.overflow() {
+            0 => {}
+            overflow => drop(self.refused.counts.insert("too fast", overflow)),
+        }
         Account {
             deeds: self.host.as_ref().expect("the run has begun").deeds(),
             refused: self.refused.counts.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect(),

@@ -14,11 +14,13 @@ use crate::{
     link::Nanos,
     outcome::{Failure, Outcome, Sum},
     player,
-    settings::{Settings, SettingsError},
+    settings::{MAX_NODES, Settings, SettingsError},
 };
 
 /// Nobody waits longer than this for a node's account of what it has done.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// Whoever has waited for so long when a run with a crash ends waits for the dead, unless the algorithm survives it.
+const LONG_AFTER_A_CRASH: Duration = Duration::from_millis(500);
 /// How often the referee looks whether anything still moves.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
@@ -30,6 +32,10 @@ pub trait Watcher {
     fn entries(&self, _entries: u64) {}
     /// Something was refused, or went wrong on purpose.
     fn odd(&self, _what: &str) {}
+    /// Whether somebody wants it to end before its time.
+    fn has_had_enough(&self) -> bool {
+        false
+    }
 }
 
 /// Nobody.
@@ -47,6 +53,10 @@ pub(crate) fn emulate<A: Algorithm>(
     }
     let setup = settings.system.setup(settings.seed, 0)?;
     let nodes = A::system(&setup)?.len();
+    if nodes > MAX_NODES {
+        let fix = format!("replicas and groups are nodes, too, and {MAX_NODES} are as many as there may be");
+        return Err(SettingsError::Number { name: "the number of nodes in all", value: nodes.to_string(), fix }.into());
+    }
     if let Some(crash) = settings.crashes.iter().find(|crash| crash.node.index() >= nodes) {
         return Err(SettingsError::NoSuchNode { node: crash.node, nodes }.into());
     }
@@ -71,6 +81,8 @@ struct Referee<'a, A: Algorithm> {
     /// How many of the nodes have clients that ask: the first ones.
     askers: usize,
     clients: Vec<Client<A::Family>>,
+    /// When each client asked last.
+    asked: Vec<Nanos>,
     /// Clients that are done with what they asked for, such as more units: the referee does not hear what they were told, so to
     /// the law it is as if they still asked for it.
     done: Vec<Client<A::Family>>,
@@ -95,6 +107,7 @@ impl<'a, A: Algorithm> Referee<'a, A> {
             gone: vec![false; nodes],
             askers,
             clients: vec![Client::default(); nodes],
+            asked: vec![0; nodes],
             done: Vec::new(),
             inside: Vec::new(),
             wants: A::wants(setup),
@@ -109,7 +122,14 @@ impl<'a, A: Algorithm> Referee<'a, A> {
     /// From the beginning to the end.
     fn officiate(mut self, processes: bool, watcher: &dyn Watcher) -> Outcome {
         watcher.listening(&self.company.addresses);
-        let failure = self.run(watcher).err();
+        let ended = self.run(watcher).and_then(|()| {
+            if A::MODEL.survives_crashes || !self.crashed.contains(&true) {
+                return Ok(());
+            }
+            // Some may have gone on alone.
+            self.nobody_waits_longer_than(LONG_AFTER_A_CRASH, now())
+        });
+        let failure = ended.err();
         self.finish(processes, failure)
     }
 
@@ -120,6 +140,7 @@ impl<'a, A: Algorithm> Referee<'a, A> {
         self.moved = self.epoch;
         let epoch = self.epoch;
         self.tell_all(&Order::Begin(epoch));
+        let mut looked_up = epoch;
         while self.metrics.entries() < self.settings.entries {
             while let Some(crash) = crashes.pop_if(|crash| epoch + nanos(crash.at) <= now()) {
                 self.crash(crash.node);
@@ -129,9 +150,22 @@ impl<'a, A: Algorithm> Referee<'a, A> {
             let wait = next_crash.map_or(LOOK_UP, |at| Duration::from_nanos(at.saturating_sub(now())).min(LOOK_UP));
             match self.company.hear(wait) {
                 Ok(heard) => self.hear(heard, watcher)?,
-                Err(RecvTimeoutError::Timeout) => self.look_up()?,
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.stuck("all nodes are gone")),
             }
+            let time = now();
+            if Duration::from_nanos(time - looked_up) > 20 * LOOK_UP {
+                self.moved = time; // it was the referee who slept
+            }
+            looked_up = time;
+            self.look_up(time)?;
+            if watcher.has_had_enough() {
+                let what = format!("interrupted after {} entries", self.metrics.entries());
+                return Err(Failure { what, law_broken: false });
+            }
+        }
+        for crash in crashes {
+            watcher.odd(&format!("{} was to crash at {} s, but the run was over by then", crash.node, crash.at));
         }
         Ok(())
     }
@@ -161,6 +195,7 @@ impl<'a, A: Algorithm> Referee<'a, A> {
             Word::Asks { want, at } if phase == Phase::Idle && want < self.wants.len() => {
                 let time = self.time(at);
                 self.clients[node.index()].ask(self.wants[want]);
+                self.asked[node.index()] = at;
                 self.metrics.crowd(time, 1, 0);
                 self.metrics.asked(node, time);
             }
@@ -241,23 +276,34 @@ impl<'a, A: Algorithm> Referee<'a, A> {
         }
     }
 
-    /// Whether anything still moves.
-    fn look_up(&mut self) -> Result<(), Failure> {
-        let idle = now().saturating_sub(self.moved);
+    /// Whether anything still moves, and everybody moves whom a crash ought not to have stopped.
+    fn look_up(&self, time: Nanos) -> Result<(), Failure> {
         let give_up = self.settings.give_up_after(&A::MODEL);
-        if !self.inside.is_empty() || Duration::from_nanos(idle) < give_up {
+        if !A::MODEL.survives_crashes && self.crashed.contains(&true) {
+            self.nobody_waits_longer_than(give_up, time)?;
+        }
+        let idle = Duration::from_nanos(time.saturating_sub(self.moved));
+        if !self.inside.is_empty() || idle < give_up {
             return Ok(());
         }
         if self.crashed.iter().all(|crashed| *crashed) {
             return Err(self.stuck("all nodes have crashed"));
         }
-        if self.waiting().next().is_some() {
-            return Err(self.stuck(&self.reason(give_up)));
-        }
+        self.nobody_waits_longer_than(give_up, time)?;
         if self.wants.is_empty() || self.clients_left() == 0 {
             return Err(self.stuck("nobody who asks is left"));
         }
         Ok(())
+    }
+
+    /// Others may go on while somebody waits for one who is dead.
+    fn nobody_waits_longer_than(&self, give_up: Duration, time: Nanos) -> Result<(), Failure> {
+        let waited = |node: &NodeId| Duration::from_nanos(time.saturating_sub(self.asked[node.index()]));
+        let waiting: Vec<NodeId> = self.waiting().filter(|node| waited(node) >= give_up).collect();
+        match waiting.iter().map(waited).min() {
+            Some(shortest) => Err(self.stuck(&self.reason(&waiting, shortest))),
+            None => Ok(()),
+        }
     }
 
     fn clients_left(&self) -> usize {
@@ -269,12 +315,12 @@ impl<'a, A: Algorithm> Referee<'a, A> {
         NodeId::all(self.clients.len()).filter(waits)
     }
 
-    fn reason(&self, idle: Duration) -> String {
-        let waiting = names(self.waiting());
-        let verb = if self.waiting().count() == 1 { "waits" } else { "wait" };
+    fn reason(&self, waiting: &[NodeId], shortest: Duration) -> String {
+        let verb = if waiting.len() == 1 { "waits" } else { "wait" };
+        let waiting = names(waiting.iter().copied());
         let crashed = names(NodeId::all(self.crashed.len()).filter(|node| self.crashed[node.index()]));
         let why = match (crashed.as_str(), A::MODEL.survives_crashes) {
-            ("", _) => "and nobody has crashed".to_owned(),
+            ("", _) => "nobody has crashed".to_owned(),
             (_, true) => format!("{crashed} crashed, which {} should survive", A::NAME),
             (_, false) => {
                 let family = |entry: &&catalog::Entry| entry.family == A::Family::NAME;
@@ -284,7 +330,7 @@ impl<'a, A: Algorithm> Referee<'a, A> {
                 format!("{crashed} crashed, and {} takes for granted that nobody does{others}", A::NAME)
             }
         };
-        format!("{waiting} {verb}, and for {:.1} s nothing has let anybody in: {why}", idle.as_secs_f64())
+        format!("{waiting} {verb}, for {:.1} s and more: {why}", shortest.as_secs_f64())
     }
 
     fn stuck(&self, why: &str) -> Failure {

@@ -4,6 +4,8 @@ use std::{
     collections::BTreeMap,
     io::{self, Write},
     net::{SocketAddr, UdpSocket},
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -14,13 +16,19 @@ use vez_algorithms::{
 
 use crate::{
     clock::now,
-    frame::{self, Body, Frame, MAX_FRAME, Malformed, Refused},
-    link::{Link, Service},
+    frame::{self, Body, Frame, Hello, MAX_FRAME, Malformed, Refused},
+    link::{Link, Nanos, Service},
     random_number,
 };
 
 /// More processes than this nobody starts by hand.
 const MOST_PROCESSES: usize = 64;
+/// How often the resource looks whether it is still wanted.
+const LOOK_UP: Duration = Duration::from_millis(50);
+/// Whoever is asked whether it is there answers sooner than this, if it is.
+const SILENCE: Nanos = 1_000_000_000;
+/// When somebody was asked after who then answered.
+const IT_ANSWERED: Nanos = Nanos::MAX;
 
 /// What a process tells the resource.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -63,36 +71,45 @@ pub enum ResourceError {
 struct Visitor {
     address: SocketAddr,
     life: u64,
-    /// How many processes it says there are: on the wire the resource is one more.
-    processes: usize,
     link: Link<(Clock, Call)>,
     client: Client<Mutex>,
+    /// When it was asked whether it is still there, since another came in. If it answers, two are inside.
+    asked_after: Option<Nanos>,
 }
 
-/// Runs the resource until two are inside together, or for ever.
+/// Runs the resource until it is interrupted, or two are inside together.
 ///
 /// # Errors
 /// If it cannot listen, or the law is broken.
-pub fn resource(address: SocketAddr, out: &mut dyn Write) -> Result<(), ResourceError> {
+pub fn resource(address: SocketAddr, out: &mut dyn Write, interrupted: &AtomicBool) -> Result<(), ResourceError> {
     let socket = UdpSocket::bind(address).map_err(|error| ResourceError::Listen { address, error })?;
     let cut_off = |error| ResourceError::Socket(address, error);
-    let mut resource =
-        Resource { socket, life: random_number(), visitors: BTreeMap::new(), refused: Refused::default() };
-    let here = resource.socket.local_addr().map_err(cut_off)?;
+    socket.set_read_timeout(Some(LOOK_UP)).map_err(cut_off)?;
+    let here = socket.local_addr().map_err(cut_off)?;
+    let mut resource = Resource {
+        socket,
+        life: random_number(),
+        processes: 0,
+        algorithm: String::new(),
+        visitors: BTreeMap::new(),
+        refused: Refused::default(),
+    };
     say(out, &format!("the resource listens at {here}")).map_err(cut_off)?;
     let mut buffer = vec![0; MAX_FRAME + 1];
-    loop {
-        let (length, from) = resource.socket.recv_from(&mut buffer).map_err(cut_off)?;
-        match resource.hear(from, &buffer[..length]) {
-            Ok(lines) => lines.iter().try_for_each(|line| say(out, line)).map_err(cut_off)?,
-            Err(malformed) => {
-                if let Some(report) = resource.refused.note(Some(from), &malformed) {
-                    say(out, &report).map_err(cut_off)?;
-                }
-            }
+    while !interrupted.load(Ordering::Relaxed) {
+        let lines = match resource.socket.recv_from(&mut buffer) {
+            Ok((length, from)) => match resource.hear(from, &buffer[..length]) {
+                Ok(lines) => lines,
+                Err(malformed) => resource.refused.note(Some(from), &malformed).into_iter().collect(),
+            },
+            Err(_) => Vec::new(), // nobody spoke, or the echo of a datagram that nobody wanted
+        };
+        for line in lines.into_iter().chain(resource.bury_the_dead()) {
+            say(out, &line).map_err(cut_off)?;
         }
         resource.law().map_err(ResourceError::LawBroken)?;
     }
+    resource.refused.in_words().map_or(Ok(()), |words| say(out, &words).map_err(cut_off))
 }
 
 fn say(out: &mut dyn Write, line: &str) -> io::Result<()> {
@@ -102,6 +119,9 @@ fn say(out: &mut dyn Write, line: &str) -> io::Result<()> {
 struct Resource {
     socket: UdpSocket,
     life: u64,
+    /// How many processes there are, and what they run: as the first of them said.
+    processes: usize,
+    algorithm: String,
     visitors: BTreeMap<NodeId, Visitor>,
     refused: Refused,
 }
@@ -111,62 +131,80 @@ impl Resource {
     fn hear(&mut self, address: SocketAddr, bytes: &[u8]) -> Result<Vec<String>, Malformed> {
         let frame = Frame::decode(bytes)?;
         let (from, life) = (frame.from, frame.life);
-        match frame.body {
-            Body::Hello(processes) if processes > MOST_PROCESSES => {
-                Err(Malformed::NoFrame(format!("{processes} processes are too many")))
+        if let Body::Hello(hello) = &frame.body {
+            if hello.processes > MOST_PROCESSES || from.index() >= hello.processes {
+                return Err(Malformed::NoFrame(format!("\"from\":{} of {} processes", from.0, hello.processes)));
             }
-            Body::Hello(processes) => Ok(self.meet(from, life, address, processes, &frame.algorithm)),
+            return Ok(self.meet(from, life, address, hello.processes, &frame.algorithm));
+        }
+        let Some(visitor) = self.visitors.get_mut(&from).filter(|visitor| visitor.address == address) else {
+            let why = "this resource does not know you; end all processes and start them again";
+            self.send(address, &frame.algorithm, Body::Refuse(why.to_owned()));
+            return Err(Malformed::UnknownSender(from));
+        };
+        if visitor.life != life {
+            return Err(Malformed::OtherLife(from));
+        }
+        match frame.body {
             Body::Message { number, clock, says, .. } => {
-                let visitor = self.visitors.get_mut(&from).filter(|visitor| visitor.address == address);
-                let visitor = visitor.ok_or(Malformed::UnknownSender(from))?;
-                if visitor.life != life {
-                    return Err(Malformed::OtherLife(from));
-                }
                 let (clock, call) = (frame::is_possible(clock)?, frame::message(says)?);
                 let arrival = visitor
                     .link
                     .receive(number, (clock, call))
                     .map_err(|_| Malformed::NoFrame(format!("the number {number} is far ahead")))?;
-                let processes = visitor.processes;
-                self.send(address, processes, &frame.algorithm, Body::Ack(number));
+                self.send(address, &frame.algorithm, Body::Ack(number));
                 Ok(arrival.messages.into_iter().map(|(clock, call)| self.serve(from, clock, &call)).collect())
             }
-            Body::Ack(_) | Body::Welcome(_) | Body::Refuse(_) => {
-                Err(Malformed::NoFrame("nothing that one says to a resource".to_owned()))
+            Body::Welcome(_) | Body::Refuse(_) => {
+                visitor.asked_after = visitor.asked_after.map(|_| IT_ANSWERED);
+                Ok(Vec::new())
             }
+            Body::Ack(_) | Body::Hello(_) => Err(Malformed::NoFrame("nothing that one says to a resource".to_owned())),
         }
     }
 
     /// A process introduces itself. One that was started again is a new one; one of the same number elsewhere is none.
     fn meet(&mut self, from: NodeId, life: u64, address: SocketAddr, processes: usize, algorithm: &str) -> Vec<String> {
+        let process = from.0 + 1;
         let mut lines = Vec::new();
-        let process = from.0.saturating_add(1);
+        let is_another_company = self.processes != processes || self.algorithm != algorithm;
         match self.visitors.get(&from) {
-            None if self.visitors.len() == MOST_PROCESSES => {
-                let why = format!("{MOST_PROCESSES} processes are known already");
-                self.send(address, processes, algorithm, Body::Refuse(why));
+            Some(known) if known.address != address => {
+                let why = format!("process {process} is at {} here; end it and the resource", known.address);
+                self.send(address, algorithm, Body::Refuse(why));
                 return lines;
             }
-            Some(known) if known.address != address && known.client.phase != Phase::Idle => {
-                let why = format!("process {process} is inside, and came from {}", known.address);
-                self.send(address, processes, algorithm, Body::Refuse(why));
+            Some(known) if known.life == life => {
+                self.send(address, algorithm, Body::Welcome(life));
                 return lines;
             }
-            Some(known) if known.life == life && known.address == address => {}
-            known => {
-                if known.is_some_and(|known| known.client.phase == Phase::Inside) {
-                    lines.push(format!("process {process} was inside, and has been started again: it has left"));
-                }
-                let (link, client) = (Link::new(Service::InOrder), Client::default());
-                self.visitors.insert(from, Visitor { address, life, processes, link, client });
+            Some(_) if is_another_company => self.visitors.clear(),
+            Some(known) if known.client.phase == Phase::Inside => {
+                lines.push(format!("process {process} was inside, and has been started again: it has left"));
             }
+            Some(_) => {}
+            None if is_another_company && !self.visitors.is_empty() => {
+                let why = format!("{} processes run {} here; start the resource again", self.processes, self.algorithm);
+                self.send(address, algorithm, Body::Refuse(why));
+                return lines;
+            }
+            None => {}
         }
-        self.send(address, processes, algorithm, Body::Welcome(life));
+        self.processes = processes;
+        algorithm.clone_into(&mut self.algorithm);
+        let (link, client) = (Link::new(Service::InOrder), Client::default());
+        self.visitors.insert(from, Visitor { address, life, link, client, asked_after: None });
+        let name: String = algorithm.chars().filter(|c| !c.is_control()).take(40).collect();
+        lines.push(format!("process {process} of {processes} is there, at {address}, with {name}"));
+        self.send(address, algorithm, Body::Welcome(life));
         lines
     }
 
     fn serve(&mut self, from: NodeId, clock: Clock, call: &Call) -> String {
-        let process = from.0.saturating_add(1);
+        let process = from.0 + 1;
+        if matches!(call, Call::Enter(_)) {
+            self.ask_after_others(from);
+        }
         let client = &mut self.visitors.get_mut(&from).expect("it was just heard").client;
         match (call, client.phase) {
             (Call::Enter(greeting), Phase::Idle | Phase::Waiting) => {
@@ -186,12 +224,40 @@ impl Resource {
         }
     }
 
-    /// The law of mutual exclusion.
+    /// Somebody comes in. Whoever is inside may have died there, if the algorithm survives that.
+    fn ask_after_others(&mut self, entrant: NodeId) {
+        let hello = Hello { processes: self.processes, settings: String::new() };
+        let mut inside = Vec::new();
+        for (node, visitor) in &mut self.visitors {
+            if *node != entrant && visitor.client.phase == Phase::Inside {
+                visitor.asked_after = Some(now());
+                inside.push(visitor.address);
+            }
+        }
+        inside.iter().for_each(|address| self.send(*address, &self.algorithm, Body::Hello(hello.clone())));
+    }
+
+    /// Whoever does not answer is dead, and no longer inside.
+    fn bury_the_dead(&mut self) -> Vec<String> {
+        let is_dead = |since: Nanos| since != IT_ANSWERED && now().saturating_sub(since) > SILENCE;
+        let mut lines = Vec::new();
+        for (node, visitor) in &mut self.visitors {
+            if visitor.asked_after.is_some_and(is_dead) {
+                visitor.client = Client::default();
+                visitor.asked_after = None;
+                lines.push(format!("process {} does not answer: it is dead, and no longer inside", node.0 + 1));
+            }
+        }
+        lines
+    }
+
+    /// The law of mutual exclusion, among those that live.
     fn law(&self) -> Result<(), String> {
-        let inside = |(_, visitor): &(&NodeId, &Visitor)| visitor.client.phase == Phase::Inside;
+        let lives = |visitor: &Visitor| visitor.asked_after.is_none_or(|since| since == IT_ANSWERED);
+        let inside = |(_, visitor): &(&NodeId, &Visitor)| visitor.client.phase == Phase::Inside && lives(visitor);
         let inside: Vec<NodeId> = self.visitors.iter().filter(inside).map(|(node, _)| *node).collect();
         let broken = Mutex::law(&Scene {
-            nodes: self.visitors.len(),
+            nodes: self.processes,
             limit: 1,
             inside: &inside,
             client: &|node| &self.visitors[&node].client,
@@ -199,13 +265,14 @@ impl Resource {
             connected: &|_, _| true,
         });
         broken.map_err(|_| {
-            let names: Vec<String> = inside.iter().map(|node| node.0.saturating_add(1).to_string()).collect();
+            let names: Vec<String> = inside.iter().map(|node| (node.0 + 1).to_string()).collect();
             format!("processes {} are inside together", names.join(" and "))
         })
     }
 
-    fn send(&self, to: SocketAddr, processes: usize, algorithm: &str, body: Body) {
-        let from = NodeId::from_index(processes);
+    /// On the wire the resource is one more than the processes.
+    fn send(&self, to: SocketAddr, algorithm: &str, body: Body) {
+        let from = NodeId::from_index(self.processes);
         let frame = Frame { algorithm: algorithm.to_owned(), life: self.life, from, body };
         let _ = self.socket.send_to(&frame.encode(), to);
     }
@@ -233,15 +300,15 @@ impl Desk {
     }
 
     pub(crate) fn resend(&mut self) -> Vec<Body> {
-        self.link.resend(now()).into_iter().map(|(number, _, call)| body(number, &call)).collect()
+        self.link.resend(now()).into_iter().map(|(number, call)| body(number, &call)).collect()
     }
 
-    pub(crate) fn deadline(&self) -> Option<crate::link::Nanos> {
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
         self.link.deadline()
     }
 
     /// Since when the resource owes an answer.
-    pub(crate) fn unanswered_since(&self) -> Option<crate::link::Nanos> {
+    pub(crate) fn unanswered_since(&self) -> Option<Nanos> {
         self.link.unanswered_since()
     }
 }

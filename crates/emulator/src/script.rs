@@ -16,6 +16,8 @@ pub struct Script {
 pub(crate) enum Typed {
     /// A line.
     Line(String),
+    /// Nothing any more: the keyboard is gone.
+    Closed,
     /// The end of the process.
     End,
 }

@@ -9,7 +9,7 @@ use vez_lab::{named::Detector, system::System, trace::Header};
 use crate::{link::Service, transport::Transport};
 
 /// More nodes than this are more sockets and threads than a machine likes to have.
-const MAX_NODES: usize = 64;
+pub(crate) const MAX_NODES: usize = 64;
 
 /// Longer than this nobody thinks or stays.
 const MAX_SECONDS: f64 = 3600.0;
@@ -58,7 +58,7 @@ impl FromStr for Crash {
     }
 }
 
-/// A time as one writes it: 200ms, 5s, 1.5s, 300us, 2m; a bare number is seconds.
+/// A time as one writes it: 200ms, 5s, 1.5s, 300us, 2m. Only 0 needs no unit: whoever leaves it away may mean milliseconds.
 ///
 /// # Errors
 /// If it is none, in words.
@@ -68,8 +68,10 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     let scale = match unit {
         "us" | "µs" => 1e-6,
         "ms" => 1e-3,
-        "" | "s" => 1.0,
+        "s" => 1.0,
         "m" | "min" => 60.0,
+        "" if number == "0" => 0.0,
+        "" if number.parse::<f64>().is_ok() => return Err(format!("{text} has no unit; write {text}ms or {text}s")),
         _ => return Err(format!("\"{text}\" is not a time; write one such as 200ms, 5s or 1.5s")),
     };
     match number.trim().parse::<f64>() {
@@ -177,12 +179,14 @@ impl Settings {
     /// If nobody enters for so long while somebody waits, nobody ever will. An algorithm that waits for answers waits that
     /// long for each of several nodes, several times.
     pub(crate) fn give_up_after(&self, model: &Model) -> Duration {
-        const WITHOUT_TIMERS: Duration = Duration::from_secs(3);
+        // Of what is sent and acknowledged so much gets through: what takes three seconds takes longer in proportion.
+        let through = (1.0 - self.loss).powi(2);
+        let without_timers = Duration::from_secs_f64(3.0 / through);
         match model.timing {
-            Timing::Any => WITHOUT_TIMERS + self.system.patience,
+            Timing::Any => without_timers,
             Timing::Bounded => {
                 let waits = u32::try_from(20 * self.system.nodes).unwrap_or(u32::MAX);
-                WITHOUT_TIMERS + self.system.patience * waits + self.system.period * 4
+                without_timers + self.system.patience * waits + self.system.period * 4
             }
         }
     }

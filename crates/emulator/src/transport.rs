@@ -5,11 +5,11 @@
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
-    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
+    net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc::Sender,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::SyncSender,
     },
     thread,
     time::Duration,
@@ -19,12 +19,16 @@ use serde::Serialize;
 use vez_algorithms::NodeId;
 
 use crate::{
-    frame::{Body, Frame, MAX_FRAME, Malformed},
+    frame::{Body, Frame, Hello, MAX_FRAME, Malformed},
     host::Wire,
 };
 
 /// How often a reader looks whether it is still wanted.
 const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// How much a mailbox holds. Datagrams beyond that are lost, as datagrams may be; whoever sends over a connection waits. More
+/// than this is never on its way to a node: few messages of each other node are.
+pub(crate) const MAILBOX: usize = 1024;
 
 /// Which sockets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -118,33 +122,72 @@ impl Wire for Udp {
     }
 }
 
-/// Puts all datagrams into a mailbox until `stop` is set, or nobody reads the mailbox any more.
+/// A thread that listens. It ends with this value.
+pub(crate) struct Listening {
+    stop: Arc<AtomicBool>,
+    /// How many datagrams came faster than they were read.
+    overflow: Arc<AtomicU64>,
+    /// Where to knock, so that it sees that it is no longer wanted.
+    knock: Option<SocketAddr>,
+}
+
+impl Listening {
+    fn new(knock: Option<SocketAddr>) -> Self {
+        Self { stop: Arc::default(), overflow: Arc::default(), knock }
+    }
+
+    /// How many datagrams came faster than they were read.
+    pub(crate) fn overflow(&self) -> u64 {
+        self.overflow.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(address) = self.knock {
+            let _ = TcpStream::connect(address);
+        }
+    }
+}
+
+/// Puts all datagrams into a mailbox, as long as there is room.
 pub(crate) fn read_datagrams<E: From<Arrived> + Send + 'static>(
     socket: &UdpSocket,
-    mailbox: Sender<E>,
-    stop: Arc<AtomicBool>,
-) -> io::Result<()> {
+    mailbox: SyncSender<E>,
+) -> io::Result<Listening> {
     let socket = socket.try_clone()?;
     socket.set_read_timeout(Some(LOOK_UP))?;
+    let listening = Listening::new(None);
+    let (stop, overflow) = (Arc::clone(&listening.stop), Arc::clone(&listening.overflow));
     thread::spawn(move || {
         let mut buffer = vec![0; 1 << 16];
         while !stop.load(Ordering::Relaxed) {
             // An error is a timeout, or the echo of a datagram that nobody wanted.
             if let Ok((length, from)) = socket.recv_from(&mut buffer) {
                 let bytes = buffer[..length].to_vec();
-                if mailbox.send(Arrived::Bytes(Source::Address(from), bytes).into()).is_err() {
-                    return;
+                if mailbox.try_send(Arrived::Bytes(Source::Address(from), bytes).into()).is_err() {
+                    overflow.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
     });
-    Ok(())
+    Ok(listening)
 }
 
 /// Connections to all other nodes.
 pub(crate) struct Tcp {
     pub(crate) identity: Identity,
     pub(crate) streams: Vec<Option<TcpStream>>,
+}
+
+/// The readers have a share in each connection, and would keep it open.
+impl Drop for Tcp {
+    fn drop(&mut self) {
+        for stream in self.streams.iter().flatten() {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
 }
 
 impl Wire for Tcp {
@@ -164,11 +207,11 @@ pub(crate) fn connect<E: From<Arrived> + Send + 'static>(
     identity: Identity,
     to: NodeId,
     address: SocketAddr,
-    mailbox: Sender<E>,
+    mailbox: SyncSender<E>,
 ) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
-    let mut line = identity.frame(Body::Hello(0)).encode();
+    let mut line = identity.frame(Body::Hello(Hello::default())).encode();
     line.push(b'\n');
     stream.write_all(&line)?;
     let reader = BufReader::new(stream.try_clone()?);
@@ -176,33 +219,38 @@ pub(crate) fn connect<E: From<Arrived> + Send + 'static>(
     Ok(stream)
 }
 
-/// Accepts connections until `stop` is set. Whoever connects introduces itself first.
+/// Accepts connections. Whoever connects introduces itself first.
 pub(crate) fn accept<E: From<Arrived> + Send + 'static>(
     listener: TcpListener,
     identity: Identity,
     nodes: usize,
-    mailbox: Sender<E>,
-    stop: Arc<AtomicBool>,
-) {
+    mailbox: SyncSender<E>,
+) -> io::Result<Listening> {
+    each_connection(listener, move |stream| greet(stream, identity, nodes, &mailbox))
+}
+
+/// Serves each connection on a thread of its own.
+pub(crate) fn each_connection(
+    listener: TcpListener,
+    serve: impl Fn(TcpStream) + Clone + Send + 'static,
+) -> io::Result<Listening> {
+    let listening = Listening::new(Some(listener.local_addr()?));
+    let stop = Arc::clone(&listening.stop);
     thread::spawn(move || {
         for stream in listener.incoming() {
             if stop.load(Ordering::Relaxed) {
                 return;
             }
-            let mailbox = mailbox.clone();
+            let serve = serve.clone();
             if let Ok(stream) = stream {
-                thread::spawn(move || greet(stream, identity, nodes, &mailbox));
+                thread::spawn(move || serve(stream));
             }
         }
     });
+    Ok(listening)
 }
 
-/// Wakes whoever [accepts](accept) there, so that it sees that it is no longer wanted.
-pub(crate) fn wake(address: SocketAddr) {
-    let _ = TcpStream::connect(address);
-}
-
-fn greet<E: From<Arrived>>(stream: TcpStream, identity: Identity, nodes: usize, mailbox: &Sender<E>) {
+fn greet<E: From<Arrived>>(stream: TcpStream, identity: Identity, nodes: usize, mailbox: &SyncSender<E>) {
     let Ok(address) = stream.peer_addr() else { return };
     let Ok(clone) = stream.try_clone() else { return };
     let mut reader = BufReader::new(clone);
@@ -222,7 +270,7 @@ fn greet<E: From<Arrived>>(stream: TcpStream, identity: Identity, nodes: usize, 
     }
 }
 
-fn read_frames<E: From<Arrived>>(mut reader: BufReader<TcpStream>, from: NodeId, mailbox: &Sender<E>) {
+fn read_frames<E: From<Arrived>>(mut reader: BufReader<TcpStream>, from: NodeId, mailbox: &SyncSender<E>) {
     while let Some(line) = read_line(&mut reader) {
         if mailbox.send(Arrived::Bytes(Source::Node(from), line).into()).is_err() {
             return;

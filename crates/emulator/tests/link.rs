@@ -33,7 +33,7 @@ fn transfer(service: Service, messages: u32, seed: u64) -> Vec<u32> {
             frames.push(Frame::Message(here.send(now, &sent), sent));
             sent += 1;
         }
-        frames.extend(here.resend(now).into_iter().map(|(number, _, message)| Frame::Message(number, message)));
+        frames.extend(here.resend(now).into_iter().map(|(number, message)| Frame::Message(number, message)));
         if !on_their_way.is_empty() {
             let any = chance.below(on_their_way.len());
             match on_their_way.swap_remove(any) {
@@ -115,7 +115,7 @@ fn what_is_not_acknowledged_is_sent_again_and_ever_more_seldom() {
     for _ in 0..14 {
         let due = link.deadline().expect("nobody has answered");
         assert!(link.resend(due - 1).is_empty(), "not before its time");
-        assert_eq!(link.resend(due), [(0, 0, 'a')]);
+        assert_eq!(link.resend(due), [(0, 'a')]);
         pauses.push((due - last) / MILLISECOND);
         last = due;
     }

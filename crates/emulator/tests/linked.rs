@@ -99,7 +99,7 @@ impl<P: Algorithm> Protocol for Linked<P> {
             Timer::Above(timer) => self.happen(Input::Timer(timer), cx),
             Timer::Resend(to) => {
                 let link = &mut self.links[to.index()];
-                for (number, _, message) in link.resend(LATER * (1 + link.labour().resent)) {
+                for (number, message) in link.resend(LATER * (1 + link.labour().resent)) {
                     cx.send(to, Message::Message(number, message));
                 }
                 cx.set_timer(timer, self.patience..self.patience);

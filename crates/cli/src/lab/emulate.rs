@@ -6,14 +6,16 @@ use std::{
     fs::File,
     io::{BufWriter, Write as _},
     net::SocketAddr,
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use vez_algorithms::{NodeId, catalog::Entry};
 use vez_emulator::{Crash, Emulation, Invitation, Outcome, Settings, Simulated, Transport, Watcher, seconds};
 use vez_lab::{sim::Report, trace::Header, wanted::Wanted};
@@ -23,7 +25,7 @@ use super::{
     measured::{Unit, describe},
     system::SystemArgs,
 };
-use crate::output::{counted, print, progress, tell, thousands};
+use crate::output::{counted, interruption, print, progress, tell, thousands};
 
 /// How long an answer may take, if nobody says otherwise: this machine is quick, and sometimes busy.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -39,7 +41,7 @@ the shared resource: it hears of every entry and exit, and applies the law. What
 and UDP does not give (that nothing is lost, or the order), links between the nodes provide; what they send is counted apart. \
 Beside what was measured stands what the simulator says of the same load, delays and losses. See docs/emulator.md.
 
-TIME is such as 300us, 200ms, 5s or 2m; a bare number is seconds. Patience is 100ms by default. With --json, times are in seconds.
+TIME is such as 300us, 200ms, 5s or 2m. Patience is 100ms by default. With --json, times are in seconds.
 
 Examples:
   vez lab emulate fila
@@ -111,7 +113,8 @@ impl Args {
         // What cannot be written should be known before the run, not after.
         let file = self.trace.as_deref().map(create).transpose()?;
         let bar = progress(self.entries, "entries");
-        let terminal = Terminal { bar: &bar };
+        let interrupted = interruption()?;
+        let terminal = Terminal { bar: &bar, interrupted: &interrupted };
         let spawn: vez_emulator::Spawn<'_> = &spawn;
         let outcome = vez_emulator::emulate(entry.name, &settings, self.processes.then_some(spawn), &terminal);
         bar.finish_and_clear();
@@ -153,7 +156,8 @@ impl Args {
                     "algorithm": entry.name, "nodes": self.nodes, "violations": u8::from(failure.law_broken),
                     "failure": failure.to_string(), "entries": report.entries, "emulation": emulation,
                 });
-                print(&format!("{object:#}\n"))?;
+                // Whoever does not read it still gets the exit code.
+                let _ = print(&format!("{object:#}\n"));
             }
             Some(failure) => tell(format_args!("vez: {failure}")),
             None if self.json => {
@@ -178,8 +182,20 @@ impl Args {
             Transport::Udp => "datagrams",
             Transport::Tcp => "connections",
         };
-        let world =
-            format!("{kind}, {} {frames}{loss}; {} inside; seed {}", self.transport, unit.time(report.hold), self.seed);
+        let world = format!(
+            "{kind}, {} {frames}{loss}; {} inside; seed {}",
+            self.transport,
+            unit.time(emulation.stay),
+            self.seed
+        );
+        let mut report = report.clone();
+        for setting in ["patience", "period"] {
+            if let Some(Value::Number(time)) = report.settings.get_mut(setting) {
+                let time = unit.time(time.as_f64().unwrap_or_default());
+                report.settings.insert(setting.to_owned(), time.into());
+            }
+        }
+        let report = &report;
         let mut text = describe(entry, report, &load, &world, unit);
         let [p50, p95, p99] = emulation.delay_quantiles.map(|time| unit.time(time));
         let _ = writeln!(text, "delay of a message     {}", unit.time(report.delay));
@@ -239,9 +255,19 @@ struct Whole<'a> {
 
 struct Terminal<'a> {
     bar: &'a indicatif::ProgressBar,
+    interrupted: &'a AtomicBool,
 }
 
 impl Watcher for Terminal<'_> {
+    fn listening(&self, addresses: &[SocketAddr]) {
+        let ports: Vec<String> = addresses.iter().map(|address| address.port().to_string()).collect();
+        self.bar.println(format!("on ports {} of {}", ports.join(", "), addresses[0].ip()));
+    }
+
+    fn has_had_enough(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
     fn entries(&self, entries: u64) {
         self.bar.set_position(entries);
     }
@@ -254,16 +280,26 @@ impl Watcher for Terminal<'_> {
 /// The same command, as one node.
 fn spawn(node: NodeId, Invitation { referee, key }: Invitation) -> std::io::Result<std::process::Child> {
     let mut command = Command::new(env::current_exe()?);
-    command.args(env::args_os().skip(1));
+    let mut typed = env::args_os().skip(1);
+    // Right behind `lab emulate`: what follows may be anything, and end with `--`.
+    command.args(typed.by_ref().take(2));
     command.args(["--as-node", &node.0.to_string(), "--referee", &referee.to_string(), "--key", &key.to_string()]);
+    command.args(typed);
+    // Ctrl-C is for the referee: a node ends when that one does.
+    command.process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()
 }
 
-fn create(path: &Path) -> Result<File> {
-    File::create(path).with_context(|| format!("cannot write {}", path.display()))
+/// Opens a file to be written later. Until then what is in it stays.
+pub(super) fn create(path: &Path) -> Result<File> {
+    let file = File::options().write(true).create(true).truncate(false).open(path);
+    file.with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn write(file: File, header: &Header, lines: &[String]) -> std::io::Result<()> {
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
     let mut file = BufWriter::new(file);
     writeln!(file, "{}", serde_json::to_string(header)?)?;
     for line in lines {

@@ -11,8 +11,8 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use vez_emulator::{Outlets, PeerError, PeerSettings, Script, peer, seconds};
 
-use super::{find, system::SystemArgs};
-use crate::output::tell;
+use super::{emulate::create, find, system::SystemArgs};
+use crate::output::{interruption, tell};
 
 /// Be one process of the laboratory exercise: a terminal that asks for the critical section.
 #[derive(clap::Args)]
@@ -92,13 +92,11 @@ impl Args {
             script: self.script.as_ref().map(read).transpose()?,
             seed: self.seed,
         };
-        let mut trace = match &self.trace {
-            Some(path) => Some(File::create(path).with_context(|| format!("cannot write {}", path.display()))?),
-            None => None,
-        };
+        let mut trace = self.trace.as_deref().map(create).transpose()?.map(Fresh::new);
         let mut terminal = io::stdout();
         let trace = trace.as_mut().map(|trace| trace as &mut dyn io::Write);
-        let outlets = Outlets { terminal: &mut terminal, trace };
+        let interrupted = interruption()?;
+        let outlets = Outlets { terminal: &mut terminal, trace, interrupted: &interrupted };
         match peer(entry.name, &settings, outlets).expect("it is in the catalog") {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(PeerError::Broken(what)) => {
@@ -107,6 +105,31 @@ impl Args {
             }
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// A file that loses what is in it only when something new is written.
+struct Fresh {
+    file: File,
+    is_fresh: bool,
+}
+
+impl Fresh {
+    fn new(file: File) -> Self {
+        Self { file, is_fresh: true }
+    }
+}
+
+impl io::Write for Fresh {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if std::mem::take(&mut self.is_fresh) && self.file.metadata()?.is_file() {
+            self.file.set_len(0)?;
+        }
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 

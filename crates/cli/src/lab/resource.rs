@@ -6,7 +6,7 @@ use anyhow::Result;
 use vez_emulator::{ResourceError, resource};
 
 use super::peer::address;
-use crate::output::tell;
+use crate::output::{interruption, tell};
 
 /// Be the shared resource of the laboratory exercise.
 #[derive(clap::Args)]
@@ -17,7 +17,7 @@ The processes are started by vez lab peer. Ctrl-C ends it.
 Example:
   vez lab resource :10001
 
-Exit code: 1 two were inside together, 2 could not run."
+Exit code: 0 interrupted, 1 two were inside together, 2 could not run."
 )]
 pub(crate) struct Args {
     /// Where it listens: HOST:PORT, or :PORT on this machine.
@@ -27,7 +27,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        match resource(self.address, &mut io::stdout()) {
+        let interrupted = interruption()?;
+        match resource(self.address, &mut io::stdout(), &interrupted) {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(ResourceError::LawBroken(what)) => {
                 tell(format_args!("vez: {what}"));

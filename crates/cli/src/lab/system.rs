@@ -4,7 +4,6 @@ use std::{fs, path::PathBuf, str::FromStr};
 
 use anyhow::{Context, Result};
 use vez_algorithms::{Order, Setting, catalog::Entry};
-use vez_emulator::seconds;
 use vez_lab::{
     named::Detector,
     sim::{Config, DelayLaw, Hot},
@@ -45,10 +44,10 @@ pub(crate) struct SystemArgs {
     #[arg(long, value_name = "NUMBER")]
     pub(crate) askers: Option<usize>,
     /// How long a node waits for an answer before it takes the other for dead; by default longer than two messages take.
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) patience: Option<f64>,
     /// How long a node pauses between two rounds of what it does again and again; by default ten times that.
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) period: Option<f64>,
 }
 
@@ -211,6 +210,11 @@ impl LoadArgs {
             (None, ArrivalKind::Saturated) => "each asks again at once".to_owned(),
         }
     }
+}
+
+/// In units of time, or with the name of one: 0.25, 250ms.
+fn time(text: &str) -> Result<f64, String> {
+    text.parse().or_else(|_| vez_emulator::seconds(text))
 }
 
 fn read<T: FromStr>(path: &PathBuf) -> Result<T>

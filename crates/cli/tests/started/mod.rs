@@ -5,8 +5,12 @@ use std::{
     io::{BufRead, BufReader, Read},
     net::UdpSocket,
     process::{Child, Command, Output, Stdio},
-    sync::mpsc::{self, Receiver},
+    sync::{
+        atomic::{AtomicU16, Ordering},
+        mpsc::{self, Receiver},
+    },
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 /// A process that runs beside the test. It ends with it.
@@ -44,8 +48,14 @@ impl Started {
 
     /// Waits until it prints a line with these words in it.
     pub(crate) fn until(&self, words: &str) {
-        let found = self.lines.iter().any(|line| line.contains(words));
-        assert!(found, "it ended before it said {words:?}");
+        let mut before = String::new();
+        while let Ok(line) = self.lines.recv_timeout(Duration::from_secs(60)) {
+            if line.contains(words) {
+                return;
+            }
+            before += &line;
+        }
+        panic!("it ended, or was silent for a minute, and did not say {words:?}, but:\n{before}");
     }
 
     /// Waits for its end.
@@ -74,9 +84,14 @@ pub(crate) fn vez<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(words: I) -> Outpu
     Started::new(words).wait()
 }
 
-/// Ports of this machine that nobody uses, as one types them: `:10001`.
+/// Ports of this machine that nobody uses, as one types them: `:10001`. They are not among those that the system gives to
+/// whoever asks for any.
 pub(crate) fn free_ports(number: usize) -> Vec<String> {
-    // All at once, or the system would give the same one again.
-    let sockets: Vec<UdpSocket> = (0..number).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port")).collect();
-    sockets.iter().map(|socket| format!(":{}", socket.local_addr().expect("it is bound").port())).collect()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let begin = 11_000 + u16::try_from(std::process::id() % 200).expect("below 200") * 100;
+    let candidates = std::iter::repeat_with(|| begin + NEXT.fetch_add(1, Ordering::Relaxed));
+    let free = candidates.take(1000).filter(|port| UdpSocket::bind(("127.0.0.1", *port)).is_ok());
+    let free: Vec<String> = free.take(number).map(|port| format!(":{port}")).collect();
+    assert_eq!(free.len(), number, "not enough free ports");
+    free
 }

@@ -6,7 +6,7 @@ use vez_algorithms::NodeId;
 
 use super::PeerError;
 use crate::{
-    frame::{Body, Frame, Malformed},
+    frame::{Body, Frame, Hello, Malformed},
     transport::Identity,
 };
 
@@ -25,6 +25,8 @@ struct Other {
 pub(super) struct Gathering {
     me: Identity,
     processes: usize,
+    /// What the algorithm was told, in words: all have to be told the same.
+    settings: String,
     /// The processes, in order; then the resource.
     others: Vec<Other>,
 }
@@ -35,6 +37,10 @@ pub(super) enum Reply {
     Nothing,
     /// Something to answer.
     Send(Body),
+    /// Somebody is not welcome, for this reason.
+    Refuse(String),
+    /// Something to print.
+    Tell(String),
     /// Somebody is there who was missing.
     Here(String),
     /// We have to end.
@@ -44,14 +50,14 @@ pub(super) enum Reply {
 }
 
 impl Gathering {
-    pub(super) fn new(me: Identity, addresses: Vec<SocketAddr>, resource: SocketAddr) -> Self {
+    pub(super) fn new(me: Identity, addresses: Vec<SocketAddr>, resource: SocketAddr, settings: String) -> Self {
         let processes = addresses.len();
         let other = |(at, address)| {
             let name = if at < processes { format!("process {}", at + 1) } else { "the resource".to_owned() };
             Other { name, address, life: None, knows_us: at == me.me.index() }
         };
         let others = addresses.into_iter().chain([resource]).enumerate().map(other).collect();
-        Self { me, processes, others }
+        Self { me, processes, settings, others }
     }
 
     pub(super) fn is_complete(&self) -> bool {
@@ -67,31 +73,18 @@ impl Gathering {
     /// What to say to those who are missing.
     pub(super) fn hellos(&self) -> Vec<(SocketAddr, Body)> {
         let missing = self.others.iter().filter(|other| !other.knows_us);
-        missing.map(|other| (other.address, Body::Hello(self.processes))).collect()
+        let hello = Hello { processes: self.processes, settings: self.settings.clone() };
+        missing.map(|other| (other.address, Body::Hello(hello.clone()))).collect()
     }
 
     /// A frame comes from an address.
     pub(super) fn meet(&mut self, address: SocketAddr, frame: &Frame) -> Result<Reply, Malformed> {
-        let refuse = |why: String| Ok(Reply::Send(Body::Refuse(why)));
         let found = self.others.iter().position(|other| other.address == address);
-        if let Body::Hello(processes) = &frame.body {
-            let process = frame.from.0.saturating_add(1);
-            return match found {
-                _ if frame.algorithm != self.me.algorithm => {
-                    refuse(format!("{} is run here; give every process the same --algorithm", self.me.algorithm))
-                }
-                _ if *processes != self.processes => {
-                    let n = self.processes;
-                    refuse(format!("there are {n} processes here; give every process the same addresses"))
-                }
-                Some(at) if at == frame.from.index() && at != self.me.me.index() => Ok(self.greet(at, frame.life)),
-                Some(_) | None => match self.others[..self.processes].get(frame.from.index()) {
-                    Some(other) => {
-                        refuse(format!("process {process} is at {} here; there cannot be two", other.address))
-                    }
-                    None => refuse(format!("there is no process {process} here")),
-                },
-            };
+        if let Body::Hello(hello) = &frame.body {
+            return Ok(match self.objection(found, frame, hello) {
+                None => self.greet(frame.from.index(), frame.life),
+                Some(why) => Reply::Refuse(why),
+            });
         }
         if let Some(error) = found.and_then(|at| self.refusal(at, frame)) {
             return Ok(Reply::Give(error));
@@ -109,13 +102,34 @@ impl Gathering {
                 other.life = Some(frame.life);
                 Ok(Reply::Here(other.name.clone()))
             }
-            (Body::Welcome(_) | Body::Refuse(_), _) => Ok(Reply::Nothing), // once more
+            (Body::Refuse(why), _) => Ok(Reply::Tell(format!("{} refuses: {}", other.name, readable(why)))),
+            (Body::Welcome(_), _) => Ok(Reply::Nothing), // once more
             (Body::Message { .. } | Body::Ack(_) | Body::Hello(_), Some(life)) if life != frame.life => {
                 Err(Malformed::OtherLife(frame.from))
             }
             (Body::Message { .. } | Body::Ack(_) | Body::Hello(_), Some(_)) => Ok(Reply::TakePart),
             (Body::Message { .. } | Body::Ack(_) | Body::Hello(_), None) => Ok(Reply::Nothing), // it will be sent again
         }
+    }
+
+    /// Why somebody who says hello is not welcome.
+    fn objection(&self, found: Option<usize>, frame: &Frame, hello: &Hello) -> Option<String> {
+        let is_resource = found == Some(self.processes);
+        if frame.algorithm != self.me.algorithm {
+            return Some(format!("{} is run here; give every process the same --algorithm", self.me.algorithm));
+        }
+        if hello.processes != self.processes {
+            let n = self.processes;
+            return Some(format!("there are {n} processes here; give every process the same addresses"));
+        }
+        if found != Some(frame.from.index()) || frame.from == self.me.me {
+            let process = frame.from.0.saturating_add(1);
+            let other = self.others[..self.processes].get(frame.from.index());
+            let here = other.map_or("nowhere".to_owned(), |other| other.address.to_string());
+            return Some(format!("process {process} is at {here} here; give every process the same addresses"));
+        }
+        let differ = !is_resource && hello.settings != self.settings;
+        differ.then(|| format!("{}{} here; give every process the same options", self.me.algorithm, self.settings))
     }
 
     /// A process that is where it belongs says hello. One that was started again after we had begun cannot be taken back: it
@@ -126,7 +140,7 @@ impl Gathering {
         if other.life.is_some_and(|known| known != life) {
             if complete {
                 let why = format!("{} was here before; end all processes and start them again", other.name);
-                return Reply::Send(Body::Refuse(why));
+                return Reply::Refuse(why);
             }
             other.knows_us = false;
         }
@@ -138,7 +152,12 @@ impl Gathering {
     fn refusal(&self, at: usize, frame: &Frame) -> Option<PeerError> {
         let Body::Refuse(why) = &frame.body else { return None };
         let other = &self.others[at];
-        let why: String = why.chars().filter(|c| !c.is_control()).take(200).collect();
+        let why = readable(why);
         (!self.is_complete()).then(|| PeerError::Refused { who: format!("{} at {}", other.name, other.address), why })
     }
+}
+
+/// What somebody else said, so that it can be printed.
+fn readable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(200).collect()
 }

@@ -2,23 +2,23 @@
 
 use std::{
     collections::VecDeque,
-    io,
-    net::{SocketAddr, UdpSocket},
+    net::SocketAddr,
     sync::{
-        Arc,
-        atomic::AtomicBool,
-        mpsc::{self, Receiver, RecvTimeoutError},
+        atomic::Ordering,
+        mpsc::{Receiver, RecvTimeoutError},
     },
     time::Duration,
 };
 
-use vez_algorithms::{Algorithm, Clock, CommandOf, Family, Input, NodeId};
-use vez_lab::trace::{Header, Trace};
+use vez_algorithms::{Algorithm, Clock, CommandOf, Family, Input};
+use vez_lab::{
+    system::System,
+    trace::{Header, Trace},
+};
 
 use super::{
     Outlets, PeerError, PeerSettings,
     gathering::{Gathering, Reply},
-    system_of,
     words::Witness,
 };
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
     link::{Nanos, Service},
     resource::{Call, Desk},
     script::Typed,
-    transport::{self, Arrived, Identity, Source, Udp},
+    transport::{Arrived, Listening, Source, Udp},
 };
 
 /// Everybody has to be there within this time.
@@ -37,7 +37,7 @@ const A_MINUTE: Duration = Duration::from_secs(60);
 const LOOK_OUT: Duration = Duration::from_millis(100);
 
 /// What a process waits for.
-enum Happening {
+pub(super) enum Happening {
     Arrived(Arrived),
     Typed(Typed),
 }
@@ -75,91 +75,45 @@ pub(super) struct Peer<'a, A: Algorithm> {
     pub(super) settings: &'a PeerSettings,
     pub(super) out: Outlets<'a>,
     pub(super) udp: Udp,
-    happenings: Receiver<Happening>,
-    gathering: Gathering,
+    pub(super) happenings: Receiver<Happening>,
+    pub(super) gathering: Gathering,
+    pub(super) listening: Listening,
+    pub(super) system: System,
     /// Nothing before all are there.
     pub(super) host: Option<Host<A, Witness>>,
-    node: Option<A>,
-    nodes: usize,
-    want: Option<CommandOf<A>>,
-    epoch: Nanos,
-    script: VecDeque<(Nanos, Typed)>,
+    pub(super) node: Option<A>,
+    pub(super) nodes: usize,
+    pub(super) want: Option<CommandOf<A>>,
+    pub(super) epoch: Nanos,
+    pub(super) script: VecDeque<(Nanos, Typed)>,
     pub(super) desk: Desk,
     pub(super) visit: Visit,
     /// What is held back, and until when, in that order.
-    held_back: Vec<(Nanos, Delivery<A>)>,
+    pub(super) held_back: Vec<(Nanos, Delivery<A>)>,
     /// Who has been asked after.
     pub(super) silent: Vec<String>,
-    refused: Refused,
+    /// What is said once, however often it happens.
+    pub(super) said: Vec<String>,
+    pub(super) refused: Refused,
 }
 
-impl<'a, A: Algorithm> Peer<'a, A> {
-    pub(super) fn open(settings: &'a PeerSettings, mut out: Outlets<'a>) -> Result<Self, PeerError> {
-        let (id, addresses) = (settings.id, &settings.addresses);
-        if !(1..=addresses.len()).contains(&id) {
-            return Err(PeerError::NoSuchId { id, addresses: addresses.len() });
-        }
-        if A::Family::NAME != "mutex" {
-            return Err(PeerError::Family { name: A::NAME, family: A::Family::NAME });
-        }
-        let mut all: Vec<SocketAddr> = addresses.iter().copied().chain([settings.resource]).collect();
-        all.sort_unstable();
-        if let Some(twice) = all.windows(2).find(|two| two[0] == two[1]) {
-            return Err(PeerError::SameAddress(twice[0]));
-        }
-        let me = NodeId::from_index(id - 1);
-        let (system, nodes) = system_of::<A>(settings)?;
-        let setup = system.setup(settings.seed, 0)?;
-        let want = A::wants(&setup).first().copied().filter(|_| me.index() < A::clients(&setup));
-        let node = nodes[me.index()].clone();
-        let address = addresses[me.index()];
-        let socket = UdpSocket::bind(address).map_err(|error| PeerError::Listen { address, id, error })?;
-        let (mailbox, happenings) = mpsc::channel();
-        let listen = transport::read_datagrams(&socket, mailbox.clone(), Arc::new(AtomicBool::new(false)));
-        listen.map_err(|error| PeerError::Listen { address, id, error })?;
-        if settings.script.is_none() {
-            read_keyboard(mailbox);
-        }
-        if let Some(trace) = &mut out.trace {
-            let world = serde_json::json!({ "driver": "peer", "id": id, "hold": settings.hold });
-            let world = world.as_object().cloned().unwrap_or_default();
-            Trace::new(trace, &Header::new(A::NAME, &system, (settings.seed, 0), None, world))?;
-        }
-        let identity = Identity { algorithm: A::NAME, life: crate::random_number(), me };
-        Ok(Self {
-            settings,
-            out,
-            udp: Udp { identity, socket, addresses: addresses.clone() },
-            happenings,
-            gathering: Gathering::new(identity, addresses.clone(), settings.resource),
-            host: None,
-            node: Some(node),
-            nodes: nodes.len(),
-            want,
-            epoch: 0,
-            script: settings.script.iter().flat_map(|script| script.lines.clone()).collect(),
-            desk: Desk::new(),
-            visit: Visit::Outside,
-            held_back: Vec::new(),
-            silent: Vec::new(),
-            refused: Refused::default(),
-        })
-    }
-
+impl<A: Algorithm> Peer<'_, A> {
     pub(super) fn run(mut self) -> Result<(), PeerError> {
-        self.gather()?;
-        self.begin()?;
-        while self.go_on()? {}
-        if !self.refused.counts.is_empty() {
-            let counts = self.refused.counts.iter();
-            let kinds: Vec<String> = counts.map(|(kind, count)| format!("{count} {kind}")).collect();
-            self.print(&format!("refused: {}", kinds.join(", ")))?;
+        if self.gather()? {
+            self.begin()?;
+            while self.go_on()? {}
         }
-        Ok(())
+        if matches!(self.visit, Visit::Entering { .. } | Visit::Inside { .. }) {
+            self.call(Call::Leave); // a word of farewell, if it arrives
+        }
+        if self.listening.overflow() > 0 {
+            self.refused.counts.insert("too fast", self.listening.overflow());
+        }
+        self.refused.in_words().map_or(Ok(()), |words| self.print(&words))
     }
 
-    /// Waits for everybody.
-    fn gather(&mut self) -> Result<(), PeerError> {
+    /// Waits for everybody. False if somebody has had enough of that.
+    fn gather(&mut self) -> Result<bool, PeerError> {
         let (id, n, address) = (self.settings.id, self.nodes, self.settings.addresses[self.settings.id - 1]);
         self.print(&format!(
             "process {id} of {n}, {}, at {address}; waiting for {}",
@@ -186,11 +140,18 @@ impl<'a, A: Algorithm> Peer<'a, A> {
                     Ok(Happening::Typed(Typed::Line(line))) => {
                         self.print(&format!("ignored {line:?}: still waiting for {}", self.gathering.missing()))?;
                     }
-                    Ok(Happening::Typed(Typed::End)) | Err(_) => {}
+                    Ok(Happening::Typed(Typed::End | Typed::Closed)) | Err(_) => {}
                 }
             }
+            if self.is_interrupted() {
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.out.interrupted.load(Ordering::Relaxed)
     }
 
     /// All are there.
@@ -200,8 +161,19 @@ impl<'a, A: Algorithm> Peer<'a, A> {
             Service::Once | Service::Reliable => Service::Reliable,
             Service::InOrder => Service::InOrder,
         };
-        let world =
-            Circumstances { nodes: self.nodes, service, loss: 0.0, seed: self.settings.seed, epoch: self.epoch };
+        let world = Circumstances {
+            nodes: self.nodes,
+            service,
+            loss: 0.0,
+            seed: self.settings.seed,
+            epoch: self.epoch,
+            stamps: false,
+        };
+        if let Some(trace) = &mut self.out.trace {
+            let world = serde_json::json!({ "driver": "peer", "id": self.settings.id, "hold": self.settings.hold });
+            let world = world.as_object().cloned().unwrap_or_default();
+            Trace::new(trace, &Header::new(A::NAME, &self.system, (self.settings.seed, 0), None, world))?;
+        }
         let witness = Witness { sends: Vec::new(), trace: self.out.trace.is_some().then(Vec::new) };
         let node = self.node.take().expect("the run begins once");
         self.host = Some(Host::new(self.udp.identity.me, node, world, witness));
@@ -220,6 +192,9 @@ impl<'a, A: Algorithm> Peer<'a, A> {
 
     /// Does what is due, and waits for the next thing that comes. False when the script has ended.
     fn go_on(&mut self) -> Result<bool, PeerError> {
+        if self.is_interrupted() {
+            return Ok(false);
+        }
         let time = now();
         if let Some(input) = self.host().due(time) {
             self.happen(time, input)?;
@@ -260,8 +235,8 @@ impl<'a, A: Algorithm> Peer<'a, A> {
         let held_back = self.held_back.iter().map(|(due, _)| *due).min();
         let host = self.host.as_ref().and_then(Host::deadline);
         let due = [leave, script, held_back, host, self.desk.deadline()].into_iter().flatten().min();
-        let a_second = time + 1_000_000_000;
-        Duration::from_nanos(due.unwrap_or(a_second).min(a_second).saturating_sub(time))
+        let soon = time + LOOK_OUT.as_nanos() as Nanos;
+        Duration::from_nanos(due.unwrap_or(soon).min(soon).saturating_sub(time))
     }
 
     pub(super) fn host(&mut self) -> &mut Host<A, Witness> {
@@ -272,6 +247,10 @@ impl<'a, A: Algorithm> Peer<'a, A> {
         let line = match typed {
             Typed::Line(line) if line.trim().is_empty() => return Ok(true), // a slip
             Typed::Line(line) => line,
+            Typed::Closed => {
+                self.print("there is no more input; this process goes on answering, and Ctrl-C ends it")?;
+                return Ok(true);
+            }
             Typed::End => return Ok(false),
         };
         let clock = self.host().clock();
@@ -320,9 +299,12 @@ impl<'a, A: Algorithm> Peer<'a, A> {
                 self.udp.send_to(address, body);
                 return Ok(Ok(()));
             }
-            Reply::Here(who) => {
-                return Ok(self.print(&format!("{who} is there")));
+            Reply::Refuse(why) => {
+                self.udp.send_to(address, Body::Refuse(why.clone()));
+                return Ok(self.print_once(format!("refused {address}: {why}")));
             }
+            Reply::Here(who) => return Ok(self.print(&format!("{who} is there"))),
+            Reply::Tell(what) => return Ok(self.print_once(what)),
             Reply::Give(error) => return Ok(Err(error)),
             Reply::TakePart => {}
         }
@@ -367,16 +349,4 @@ impl<'a, A: Algorithm> Peer<'a, A> {
             | Visit::Leaving { .. } => Ok(()), // it has said so before
         }
     }
-}
-
-/// Lines of the keyboard. When there is no more of them the process goes on: others count on it.
-fn read_keyboard(mailbox: mpsc::Sender<Happening>) {
-    std::thread::spawn(move || {
-        for line in io::stdin().lines() {
-            let Ok(line) = line else { return };
-            if mailbox.send(Happening::Typed(Typed::Line(line))).is_err() {
-                return;
-            }
-        }
-    });
 }

@@ -20,6 +20,8 @@ use crate::{
 
 /// Whoever does not answer for so long is asked after.
 const SILENCE: Nanos = 3_000_000_000;
+/// More than so many different things are not said once each.
+const MOST_SAID: usize = 50;
 /// What a process says to the resource.
 const GREETING: &str = "Olá =)";
 
@@ -78,7 +80,7 @@ impl<A: Algorithm> Peer<'_, A> {
             trace.write_all(&lines)?;
             trace.flush()?;
         }
-        let outputs = outputs.map_err(|breach| PeerError::Broken(breach.to_string()))?;
+        let outputs = outputs.map_err(|breach| PeerError::Broken(in_the_exercise(&breach)))?;
         for group in sends.chunk_by(|one, other| one.1 == other.1) {
             let to: Vec<String> = group.iter().map(|(to, _)| (to.0 + 1).to_string()).collect();
             self.print(&format!("clock {clock:>3}    → {}  {}", to.join(", "), group[0].1))?;
@@ -117,8 +119,28 @@ impl<A: Algorithm> Peer<'_, A> {
         news.iter().try_for_each(|who| self.print(&format!("{who} has not answered for 3 s; is it still running?")))
     }
 
+    /// Prints what has not been printed before.
+    pub(super) fn print_once(&mut self, line: String) -> Result<(), PeerError> {
+        if self.said.len() == MOST_SAID || self.said.contains(&line) {
+            return Ok(());
+        }
+        self.print(&line)?;
+        self.said.push(line);
+        Ok(())
+    }
+
     pub(super) fn print(&mut self, line: &str) -> Result<(), PeerError> {
         writeln!(self.out.terminal, "{line}")?;
         Ok(self.out.terminal.flush()?)
+    }
+}
+
+/// Processes count from 1.
+fn in_the_exercise(breach: &Breach) -> String {
+    let process = |node: &NodeId| format!("process {}", node.0 + 1);
+    match breach {
+        Breach::Objection(me, what) => format!("{} objects to what another one said: {what}", process(me)),
+        Breach::Assertion(me, what) => format!("an assertion failed at {}: {what}", process(me)),
+        Breach::Nobody(me, to) => format!("{} sends to {}, which is not there", process(me), process(to)),
     }
 }

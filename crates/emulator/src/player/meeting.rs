@@ -3,13 +3,8 @@
 use std::{
     collections::VecDeque,
     net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
-    sync::{
-        Arc,
-        atomic::AtomicBool,
-        mpsc::{Receiver, Sender},
-    },
+    sync::mpsc::{Receiver, SyncSender},
     thread,
-    time::Duration,
 };
 
 use vez_algorithms::{Algorithm, NodeId, Setup};
@@ -20,26 +15,22 @@ use crate::{
     CannotEmulate, Settings,
     chronicle::Chronicle,
     clock::nanos,
-    control::{self, Invitation, Order, Word},
+    control::{self, Connection, Invitation, Order, PREPARATION, Word},
     frame::Refused,
     host::{Circumstances, Host},
     transport::{self, ANY_PORT, Arrived, Identity, Tcp, Transport, Udp},
 };
 
-/// Nobody waits longer than this for the others to be ready.
-const PREPARATION: Duration = Duration::from_secs(20);
-
 /// Connects to the referee, whose orders go into the mailbox from now on.
 pub(super) fn meet_referee(
     me: NodeId,
     invitation: Invitation,
-    mailbox: Sender<Event>,
-) -> Result<TcpStream, CannotEmulate> {
+    mailbox: SyncSender<Event>,
+) -> Result<Connection, CannotEmulate> {
     let io = |error| CannotEmulate::Io("meet the referee", error);
-    let mut referee = TcpStream::connect(invitation.referee).map_err(io)?;
-    referee.set_nodelay(true).map_err(io)?;
-    control::say(&mut referee, &Word::Hello { node: me, key: invitation.key }).map_err(io)?;
-    let reader = referee.try_clone().map_err(io)?;
+    let mut referee = Connection::new(TcpStream::connect(invitation.referee).map_err(io)?);
+    referee.say(&Word::Hello { node: me, key: invitation.key }).map_err(io)?;
+    let reader = referee.reader().map_err(io)?;
     thread::spawn(move || {
         control::listen(reader, |order| mailbox.send(Event::Order(order)).is_ok());
         let _ = mailbox.send(Event::Orphaned);
@@ -52,32 +43,32 @@ impl<A: Algorithm> Player<A> {
     pub(super) fn prepare(
         settings: &Settings,
         (identity, nodes): (Identity, usize),
-        mut referee: TcpStream,
+        mut referee: Connection,
         events: Receiver<Event>,
-        mailbox: &Sender<Event>,
-        stop: &Arc<AtomicBool>,
+        mailbox: &SyncSender<Event>,
     ) -> Result<Self, CannotEmulate> {
         let open = |error| CannotEmulate::Io("open a socket on this machine", error);
         let me = identity.me;
-        let (sockets, address) = match settings.transport {
+        let (sockets, address, listening) = match settings.transport {
             Transport::Udp => {
                 let socket = UdpSocket::bind(ANY_PORT).map_err(open)?;
                 let address = socket.local_addr().map_err(open)?;
-                transport::read_datagrams(&socket, mailbox.clone(), Arc::clone(stop)).map_err(open)?;
-                (Sockets::Udp(Udp { identity, socket, addresses: Vec::new() }), address)
+                let listening = transport::read_datagrams(&socket, mailbox.clone()).map_err(open)?;
+                (Sockets::Udp(Udp { identity, socket, addresses: Vec::new() }), address, listening)
             }
             Transport::Tcp => {
                 let listener = TcpListener::bind(ANY_PORT).map_err(open)?;
                 let address = listener.local_addr().map_err(open)?;
-                transport::accept(listener, identity, nodes, mailbox.clone(), Arc::clone(stop));
-                (Sockets::Tcp(Tcp { identity, streams: (0..nodes).map(|_| None).collect() }), address)
+                let listening = transport::accept(listener, identity, nodes, mailbox.clone()).map_err(open)?;
+                let streams = (0..nodes).map(|_| None).collect();
+                (Sockets::Tcp(Tcp { identity, streams }), address, listening)
             }
         };
         let io = |error| CannotEmulate::Io("speak to the referee", error);
-        control::say(&mut referee, &Word::Listening(address)).map_err(io)?;
+        referee.say(&Word::Listening(address)).map_err(io)?;
         let mut player = Self {
             identity,
-            address,
+            listening,
             addresses: Vec::new(),
             sockets,
             outbox: Outbox::default(),
@@ -99,12 +90,12 @@ impl<A: Algorithm> Player<A> {
         let Order::Addresses(addresses) = player.next_order()? else { return Err(CannotEmulate::Orphaned(me)) };
         player.addresses.clone_from(&addresses);
         player.reach_all(addresses, mailbox)?;
-        control::say(&mut player.referee, &Word::Ready).map_err(io)?;
+        player.referee.say(&Word::Ready).map_err(io)?;
         Ok(player)
     }
 
     /// With datagrams it is enough to know where the others are. Of two nodes the one with the lower number connects.
-    fn reach_all(&mut self, addresses: Vec<SocketAddr>, mailbox: &Sender<Event>) -> Result<(), CannotEmulate> {
+    fn reach_all(&mut self, addresses: Vec<SocketAddr>, mailbox: &SyncSender<Event>) -> Result<(), CannotEmulate> {
         let me = self.identity.me;
         let tcp = match &mut self.sockets {
             Sockets::Udp(udp) => {
@@ -138,7 +129,9 @@ impl<A: Algorithm> Player<A> {
         match (arrived, &mut self.sockets) {
             (Arrived::Connected(node, stream), Sockets::Tcp(tcp)) => {
                 // Whoever claims to be somebody that is here already is not believed.
-                tcp.streams[node.index()].get_or_insert(stream);
+                if tcp.streams[node.index()].is_none() {
+                    tcp.streams[node.index()] = Some(stream);
+                }
             }
             (Arrived::Connected(..), Sockets::Udp(_)) => {}
             (bytes @ Arrived::Bytes(..), _) => self.early.push_back(bytes),
@@ -166,6 +159,7 @@ impl<A: Algorithm> Player<A> {
             loss: settings.loss,
             seed: settings.seed,
             epoch,
+            stamps: true,
         };
         let node = all.swap_remove(me.index());
         self.host = Some(Host::new(me, node, world, Chronicle::new(settings.trace)));

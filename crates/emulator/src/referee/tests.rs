@@ -11,7 +11,7 @@ use vez_lab::system::System;
 
 use super::*;
 use crate::{
-    control::{self, Invitation},
+    control::{self, Connection, Invitation},
     host::Deeds,
     settings::Crash,
     transport::Transport,
@@ -34,17 +34,17 @@ fn settings(nodes: usize, entries: u64) -> Settings {
 
 /// A node that says what it is told to, as soon as the run begins, and then waits for its end.
 fn puppet(node: NodeId, invitation: Invitation, words: Vec<Word>) {
-    let mut referee = TcpStream::connect(invitation.referee).expect("it listens");
-    let mut say = |word: &Word| control::say(&mut referee, word).expect("it hears");
+    let mut referee = Connection::new(TcpStream::connect(invitation.referee).expect("it listens"));
+    let reader = referee.reader().expect("a connection");
+    let mut say = |word: &Word| referee.say(word).expect("it hears");
     say(&Word::Hello { node, key: invitation.key });
     say(&Word::Listening(invitation.referee));
     say(&Word::Ready);
-    let reader = referee.try_clone().expect("a connection");
     control::listen(reader, |order| {
         match order {
-            Order::Begin(_) => words.iter().for_each(|word| control::say(&mut referee, word).expect("it hears")),
+            Order::Begin(_) => words.iter().for_each(&mut say),
             Order::Stop => {
-                control::say(&mut referee, &Word::Done(Box::new(account()))).expect("it hears");
+                say(&Word::Done(Box::new(account())));
                 return false;
             }
             Order::Die => return false,
@@ -136,6 +136,6 @@ fn the_dead_are_not_inside() {
     let settings = Settings { crashes: vec![crash(0)], ..settings(2, 5) };
     let asks = vec![Word::Asks { want: 0, at: now() }];
     let (what, broken) = failure::<Central>(&settings, &[goes_in(0), asks]);
-    let expected = "central is stuck after 1 entry: n1 waits, and for 3.0 s nothing has let anybody in: n0 crashed, and central takes";
+    let expected = "central is stuck after 1 entry: n1 waits, for 3.0 s and more: n0 crashed, and central takes for granted that nobody";
     assert!(what.starts_with(expected) && !broken, "{what}");
 }

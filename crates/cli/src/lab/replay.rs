@@ -98,8 +98,9 @@ fn describe(name: &str, summary: &Summary) -> String {
     let end = summary
         .ends_within
         .map_or(String::new(), |line| format!("; the trace ends in the midst of line {}", thousands(line)));
+    let verdict = if summary.inputs == 0 { "there is nothing to compare" } else { "the algorithm does the same" };
     format!(
-        "{name}: {}, {} of {whose}, {entries}{objections}: the algorithm does the same{end}\n",
+        "{name}: {}, {} of {whose}, {entries}{objections}: {verdict}{end}\n",
         counted(summary.lines as usize, "line", "lines"),
         counted(summary.inputs as usize, "input", "inputs"),
     )

@@ -194,13 +194,9 @@ fn a_mistake_gets_a_sentence() {
         "vez: cannot read /no/such/file: No such file or directory (os error 2)",
     );
     let taken = UdpSocket::bind(full(three)).expect("a free port");
-    let in_use = |id: &str| {
-        let address = full(three);
-        format!(
-            "vez: cannot listen on {address}: Address already in use (os error 98); is process {id} already running?"
-        )
-    };
-    refuses(["lab", "peer", "2", one, three], &in_use("2"));
+    let in_use = "is this process, or another one, already running there?";
+    let sentence = format!("vez: cannot listen on {}: Address already in use (os error 98); {in_use}", full(three));
+    refuses(["lab", "peer", "2", one, three], &sentence);
     let other = "is there another resource? take another port, or end that one";
     let sentence = format!("vez: cannot listen on {}: Address already in use (os error 98); {other}", full(three));
     refuses(["lab", "resource", three], &sentence);
@@ -254,7 +250,7 @@ fn the_resource_knows_who_is_there() {
         fs::write(&path, text).expect("written");
         path.display().to_string()
     };
-    let (one_says, two_says) = (script("one", "100ms x\n60s end"), script("two", "1500ms x\n4s end"));
+    let (one_says, two_says) = (script("one", "100ms x\n60s end"), script("two", "1500ms x\n8s end"));
     let ports = free_ports(4);
     let [resource, one, two, other] = ports.as_slice() else { unreachable!("four ports") };
     let resource_process = Started::new(["lab", "resource", resource]);

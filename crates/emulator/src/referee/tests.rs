@@ -32,7 +32,8 @@ fn settings(nodes: usize, entries: u64) -> Settings {
     }
 }
 
-/// A node that says what it is told to, as soon as the run begins, and then waits for its end.
+/// A node that says what it is told to, as soon as the run begins, and then waits for its end. In place of `Ready`, which it has
+/// said before, it pauses.
 fn puppet(node: NodeId, invitation: Invitation, words: Vec<Word>) {
     let mut referee = Connection::new(TcpStream::connect(invitation.referee).expect("it listens"));
     let reader = referee.reader().expect("a connection");
@@ -42,7 +43,10 @@ fn puppet(node: NodeId, invitation: Invitation, words: Vec<Word>) {
     say(&Word::Ready);
     control::listen(reader, |order| {
         match order {
-            Order::Begin(_) => words.iter().for_each(&mut say),
+            Order::Begin(_) => words.iter().for_each(|word| match word {
+                Word::Ready => thread::sleep(Duration::from_millis(300)), // to be said later
+                word => say(word),
+            }),
             Order::Stop => {
                 say(&Word::Done(Box::new(account())));
                 return false;
@@ -83,7 +87,7 @@ fn failure<A: Algorithm>(settings: &Settings, words: &[Vec<Word>]) -> (String, b
 
 #[test]
 fn two_inside_of_a_lock_are_one_too_many() {
-    let (what, broken) = failure::<Central>(&settings(2, 5), &[goes_in(0), goes_in(0)]);
+    let (what, broken) = failure::<Central>(&settings(2, 2), &[goes_in(0), goes_in(0)]);
     assert!(["n0 and n1 are inside together", "n1 and n0 are inside together"].contains(&what.as_str()), "{what}");
     assert!(broken);
     assert_eq!(judged::<Central>(&settings(2, 1), &[goes_in(0), Vec::new()]).failure, None);
@@ -93,7 +97,7 @@ fn two_inside_of_a_lock_are_one_too_many() {
 fn k_may_be_inside_of_a_semaphore() {
     let words = [goes_in(0), goes_in(0), goes_in(0)];
     assert_eq!(judged::<RaymondK>(&settings(3, 2), &words[..2]).failure, None);
-    let (what, broken) = failure::<RaymondK>(&settings(3, 5), &words);
+    let (what, broken) = failure::<RaymondK>(&settings(3, 3), &words);
     assert!(what.ends_with("are inside together with 3 of 2 units") && broken, "{what}");
 }
 
@@ -115,7 +119,7 @@ fn more_units_are_allowed_once_somebody_has_asked_for_them() {
 #[test]
 fn one_session_at_a_time() {
     assert_eq!(judged::<LedgerGroup>(&settings(2, 2), &[goes_in(1), goes_in(1)]).failure, None);
-    let (what, broken) = failure::<LedgerGroup>(&settings(2, 5), &[goes_in(1), goes_in(2)]);
+    let (what, broken) = failure::<LedgerGroup>(&settings(2, 2), &[goes_in(1), goes_in(2)]);
     assert!(what.ends_with("are inside together, of two sessions") && broken, "{what}");
 }
 
@@ -127,13 +131,16 @@ fn what_makes_no_sense_is_told() {
     assert_eq!(wrong(vec![Word::Leaves { at }]), "n0 leaves without having been inside");
     assert_eq!(wrong(vec![Word::Asks { want: 0, at }, Word::Asks { want: 0, at }]), "n0 asks twice");
     assert_eq!(wrong(vec![Word::Finishes { at }]), "n0 is done with what it has not asked for");
-    assert_eq!(wrong(vec![Word::Ready]), "n0 begins anew");
+    let key = 0;
+    assert_eq!(wrong(vec![Word::Hello { node: NodeId(0), key }]), "n0 begins anew");
 }
 
 #[test]
 fn the_dead_are_not_inside() {
-    let crash = |node| Crash { node: NodeId(node), at: 0.05 };
-    let settings = Settings { crashes: vec![crash(0)], ..settings(2, 5) };
+    let crashes = vec![Crash { node: NodeId(0), at: 0.05 }];
+    let settings = Settings { crashes, ..settings(2, 2) };
+    let later = [vec![Word::Ready], goes_in(0)].concat();
+    assert_eq!(judged::<Central>(&settings, &[goes_in(0), later]).failure, None, "the first one has died inside");
     let asks = vec![Word::Asks { want: 0, at: now() }];
     let (what, broken) = failure::<Central>(&settings, &[goes_in(0), asks]);
     let expected = "central is stuck after 1 entry: n1 waits, for 3.0 s and more: n0 crashed, and central takes for granted that nobody";

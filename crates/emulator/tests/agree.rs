@@ -51,7 +51,7 @@ fn ratio(outcome: &Outcome) -> (f64, f64) {
 
 fn agrees(name: &str, ratios: &[f64]) {
     let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
-    println!("{name:24} {mean:.3} of what is simulated, {} runs", ratios.len());
+    eprintln!("{name:24} {mean:.3} of what is simulated, {} runs", ratios.len());
     assert!((0.9..=1.1).contains(&mean), "{name}: {mean} of what the simulator says: {ratios:?}");
 }
 

@@ -151,7 +151,6 @@ fn explore<A: Algorithm>(nodes: usize, requests: u32, losses: usize) -> Result<R
 fn holds<A: Algorithm>(nodes: usize, requests: u32, losses: usize) {
     let report = explore::<A>(nodes, requests, losses).expect("small enough");
     assert!(matches!(report.verdict, Verdict::Holds(_)), "{} with {losses} losses: {:?}", A::NAME, report.verdict);
-    println!("{} nodes={nodes} requests={requests} losses={losses}: {} states", A::NAME, report.states);
     assert!(report.states > 100, "{} states are no network", report.states);
 }
 

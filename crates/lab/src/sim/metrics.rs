@@ -180,6 +180,7 @@ impl Metrics {
     }
 
     /// The client of a node asks, or asked so long ago.
+    #[inline]
     pub fn asked(&mut self, node: NodeId, at: f64) {
         self.requests += 1;
         self.last_request[node.index()] = Request {
@@ -195,6 +196,7 @@ impl Metrics {
     ///
     /// # Panics
     /// If it had not asked.
+    #[inline]
     pub fn entered(&mut self, node: NodeId, now: f64) {
         let asked_at = self.last_request[node.index()].asked_at;
         let place = self.place(node).expect("whoever enters was waiting");
@@ -223,6 +225,7 @@ impl Metrics {
     }
 
     /// Where the last request of a node stands among those that wait, if it does.
+    #[inline]
     fn place(&self, node: NodeId) -> Option<usize> {
         self.waiting.binary_search(&self.last_request[node.index()].number).ok()
     }
@@ -230,6 +233,7 @@ impl Metrics {
     /// How often a request that waits, or has just waited, in this place was passed. Of the entries during the wait, those that
     /// had asked earlier were no bypasses: of the requests that were ahead, `place` still are. After a crash this counts too
     /// few: the dead did not enter.
+    #[inline]
     fn passed(&self, node: NodeId, place: usize) -> u64 {
         let request = &self.last_request[node.index()];
         let gone = request.ahead - place as u64;

@@ -81,22 +81,29 @@ fn in_the_words_of_the_experiment(line: &str) -> Vec<String> {
     }
 }
 
-/// Every line that the report prints, with its clock, comes out of real processes.
+/// Every line that the report prints, with its clock, comes out of real processes. A machine that is busy may be later than the
+/// script allows for, so there are three attempts.
 fn comes_out(number: usize, hold: &str) {
-    let (resource, processes) = play(&format!("test-{number}"), hold);
     let path = exercise().join("../../experiments/ricart-agrawala-transcripts.toml");
     let experiment: toml::Table = fs::read_to_string(path).expect("the experiment").parse().expect("TOML");
     let printed = experiment["scene"][number - 1]["lines"]["printed"].as_table().expect("lines");
     assert!(printed.len() >= 3);
-    for (who, expected) in printed {
+    let differences: Vec<String> = (0..3).map_while(|_| difference(number, hold, printed)).collect();
+    assert!(differences.len() < 3, "test {number}: {}", differences.join("\n"));
+}
+
+/// What one attempt printed that the report does not.
+fn difference(number: usize, hold: &str, printed: &toml::Table) -> Option<String> {
+    let (resource, processes) = play(&format!("test-{number}"), hold);
+    printed.iter().find_map(|(who, expected)| {
         let said = match who.as_str() {
             "resource" => &resource,
             node => &processes[node[1..].parse::<usize>().expect("a node")],
         };
         let ours: Vec<String> = said.iter().flat_map(|line| in_the_words_of_the_experiment(line)).collect();
         let expected: Vec<&str> = expected.as_array().expect("lines").iter().filter_map(toml::Value::as_str).collect();
-        assert_eq!(ours, expected, "{who} in test {number} printed:\n{}", said.join("\n"));
-    }
+        (ours != expected).then(|| format!("{who} printed\n{}\nwhich is\n{ours:#?}", said.join("\n")))
+    })
 }
 
 #[test]

@@ -3,8 +3,9 @@
 //! The structs are those that the simulator and the checker run; nothing in them knows the difference. What they take for
 //! granted of a network, and sockets do not give, a [`link`] makes up for.
 //!
-//! - [`emulate`] runs a system on this machine, each node on a thread or in a process of its own, and measures it.
-//! - [`host`] is one node with its links, timers and clock, and never waits: the loop around it does.
+//! - [`emulate`] runs a system on this machine, each node on a thread or in a process of its own, and measures it; [`take_part`] is
+//!   one such process.
+//! - [`peer`] is a process of the laboratory exercise, with a terminal, and [`resource`] what all of them want.
 //! - [`frame`] is what goes over the wire.
 //!
 //! This is the part of the laboratory with sockets, threads and a clock: `vez-lab` has none of them, and nothing here decides

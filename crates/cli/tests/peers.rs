@@ -282,6 +282,36 @@ fn the_resource_knows_who_is_there() {
     resource_process.end();
 }
 
+/// Two who say that they are inside, and of whom the first is still there when it is asked.
+#[test]
+fn two_inside_together_are_told() {
+    let ports = free_ports(1);
+    let resource = Started::new(["lab", "resource", &ports[0]]);
+    resource.until("listens");
+    let address: std::net::SocketAddr = format!("127.0.0.1{}", ports[0]).parse().expect("an address");
+    let cheats: Vec<UdpSocket> = (0..2).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port")).collect();
+    let say = |from: usize, body: &str| {
+        let frame = format!(r#"{{"algorithm":"central","life":{from},"from":{from},{body}}}"#);
+        cheats[from].send_to(frame.as_bytes(), address).expect("sent");
+        let mut answer = [0; 1000];
+        let length = cheats[from].recv(&mut answer).expect("an answer");
+        String::from_utf8_lossy(&answer[..length]).into_owned()
+    };
+    for from in [0, 1] {
+        let answer = say(from, r#""hello":{"processes":2}"#);
+        assert!(answer.ends_with(&format!(r#""from":2,"welcome":{from}}}"#)), "{answer}");
+    }
+    let enter = r#""message":{"number":0,"clock":1,"says":{"Enter":"me"}}"#;
+    assert!(say(0, enter).ends_with(r#""ack":0}"#));
+    assert!(say(1, enter).ends_with(r#""ack":0}"#));
+    // It is asked whether it is there, and answers by leaving.
+    let leave = r#"{"algorithm":"central","life":0,"from":0,"message":{"number":1,"clock":1,"says":"Leave"}}"#;
+    cheats[0].send_to(leave.as_bytes(), address).expect("sent");
+    let output = resource.wait();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), said.trim_end()), (Some(1), "vez: processes 1 and 2 are inside together"));
+}
+
 /// It has forgotten what it promised, so the others do not take it back.
 #[test]
 fn a_process_that_was_started_again() {

@@ -145,6 +145,12 @@ impl Resource {
         if visitor.life != life {
             return Err(Malformed::OtherLife(from));
         }
+        // Whatever it says, it is there; even if it says that it leaves.
+        visitor.asked_after = visitor.asked_after.map(|_| IT_ANSWERED);
+        if self.law().is_err() {
+            return Ok(Vec::new());
+        }
+        let visitor = self.visitors.get_mut(&from).expect("it was just heard");
         match frame.body {
             Body::Message { number, clock, says, .. } => {
                 let (clock, call) = (frame::is_possible(clock)?, frame::message(says)?);
@@ -155,10 +161,7 @@ impl Resource {
                 self.send(address, &frame.algorithm, Body::Ack(number));
                 Ok(arrival.messages.into_iter().map(|(clock, call)| self.serve(from, clock, &call)).collect())
             }
-            Body::Welcome(_) | Body::Refuse(_) => {
-                visitor.asked_after = visitor.asked_after.map(|_| IT_ANSWERED);
-                Ok(Vec::new())
-            }
+            Body::Welcome(_) | Body::Refuse(_) => Ok(Vec::new()),
             Body::Ack(_) | Body::Hello(_) => Err(Malformed::NoFrame("nothing that one says to a resource".to_owned())),
         }
     }
@@ -205,7 +208,9 @@ impl Resource {
         if matches!(call, Call::Enter(_)) {
             self.ask_after_others(from);
         }
-        let client = &mut self.visitors.get_mut(&from).expect("it was just heard").client;
+        let visitor = self.visitors.get_mut(&from).expect("it was just heard");
+        visitor.asked_after = None;
+        let client = &mut visitor.client;
         match (call, client.phase) {
             (Call::Enter(greeting), Phase::Idle | Phase::Waiting) => {
                 client.asked = Some(Command::Request);

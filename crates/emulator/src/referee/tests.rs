@@ -112,7 +112,7 @@ fn more_units_are_allowed_once_somebody_has_asked_for_them() {
     // Whichever node is heard first, three units are in use only after the first one has had them made.
     let words = [[three_units, goes_in(two)].concat(), goes_in(one)];
     assert_eq!(judged::<LedgerSemaphore>(&settings(2, 3), &words).failure, None);
-    let (what, broken) = failure::<LedgerSemaphore>(&settings(2, 3), &[goes_in(two), goes_in(one)]);
+    let (what, broken) = failure::<LedgerSemaphore>(&settings(2, 2), &[goes_in(two), goes_in(one)]);
     assert!(what.ends_with("are inside together with 3 of 2 units") && broken, "{what}");
 }
 

@@ -193,6 +193,17 @@ fn anything() -> impl Strategy<Value = String> {
     prop_oneof![prop::sample::select(words.to_vec()).prop_map(str::to_owned), "[ -~]{0,8}"]
 }
 
+/// Found by chance: what a client is told may be any text in a file.
+#[test]
+fn a_sentence_has_no_end_of_line_in_it() {
+    let entry = catalog::find("hi-adsd").expect("it is in the catalog");
+    let (text, _) = trace(entry.name, DETECTORS[0], &Config { entries: 3, ..config(entry, 2, Vec::new()) }, 0);
+    let other = text.replacen("\"RoundBegan\"", "\"Round\\nBegan\"", 1);
+    assert_ne!(text, other);
+    let trouble = replayed(&other).expect_err("it says something else");
+    assert!(trouble.what.contains("Round\u{fffd}Began") && !trouble.what.contains('\n'), "{trouble}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -202,8 +202,10 @@ impl<'r> Lines<'r> {
 
 /// The beginning of a text that may be long.
 pub(super) fn shortened(text: &str) -> String {
+    // What stands in a file must not end the sentence, nor move the cursor.
+    let text = text.replace(char::is_control, "\u{fffd}");
     match text.char_indices().nth(SHOWN_OF_A_LINE) {
         Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        None => text,
     }
 }

@@ -33,6 +33,7 @@ pub mod replay;
 pub mod risk;
 pub mod scene;
 pub mod sim;
+mod span;
 pub mod stage;
 pub mod stats;
 pub mod study;

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Range, str::FromStr, time::Duration};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 pub use vez_algorithms::quorum::Quorum;
 use vez_algorithms::{
     NodeId, Setting, Setup, SetupError,
@@ -10,19 +10,25 @@ use vez_algorithms::{
     tree::Tree,
 };
 
-use crate::random::{Purpose, Stream};
+use crate::{
+    random::{Purpose, Stream},
+    span,
+    wanted::word,
+};
 
 /// More nodes than this are surely a slip of the keyboard.
 pub const MAX_NODES: usize = 200_000;
 
 /// A system: how many nodes, how they are arranged, and what an algorithm may want to know besides.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct System {
     /// How many nodes there are.
     pub nodes: usize,
     /// The tree or graph that the algorithms that use one start with.
+    #[serde(deserialize_with = "word")]
     pub topology: Topology,
     /// The quorums of the algorithms that use them.
+    #[serde(deserialize_with = "word")]
     pub quorum: Quorum,
     /// How many may be inside together, where more than one may.
     pub k: usize,
@@ -37,10 +43,13 @@ pub struct System {
     /// How many of them name a superpeer.
     pub prefix: u32,
     /// How long a node that was turned away waits before it asks again.
+    #[serde(with = "span::range")]
     pub retry: Range<Duration>,
     /// How long a node waits for an answer before it takes the other for dead.
+    #[serde(with = "span")]
     pub patience: Duration,
     /// How long a node pauses between two rounds of what it does again and again.
+    #[serde(with = "span")]
     pub period: Duration,
 }
 

@@ -29,7 +29,7 @@ fn refused(field: &str, value: Value, sentence: &str) {
     } else {
         line[field] = value;
     }
-    let error = Header::read(&line.to_string()).and_then(|header| header.system()).expect_err(sentence);
+    let error = Header::read(&line.to_string()).and_then(|header| header.system().cloned()).expect_err(sentence);
     assert_eq!(error.to_string(), sentence);
 }
 
@@ -48,7 +48,7 @@ proptest! {
         let header = header(&system, Some(Detector::HiAdsd));
         let back = through_json(&header);
         prop_assert_eq!(&back, &header);
-        prop_assert_eq!(back.system(), Ok(system));
+        prop_assert_eq!(back.system(), Ok(&system));
     }
 }
 
@@ -67,7 +67,7 @@ fn every_field_comes_back() {
     };
     for detector in [Detector::HiAdsd, Detector::Oracle] {
         let back = through_json(&header(&system, Some(detector)));
-        assert_eq!((back.system(), back.detector), (Ok(system.clone()), Some(detector)));
+        assert_eq!((back.system(), back.detector), (Ok(&system), Some(detector)));
         assert_eq!((back.seed, back.run, back.extra["transport"].as_str()), (u64::MAX, 3, Some("tcp")));
     }
 }

@@ -1,17 +1,12 @@
 //! The first line of a trace: the system, so that it can be set up again.
 
-use std::{ops::Range, time::Duration};
+use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use vez_algorithms::NodeId;
 
-use crate::{
-    meant,
-    named::Detector,
-    system::{Quorum, System, Topology},
-    wanted::{word, word_if_any},
-};
+use crate::{meant, named::Detector, system::System, wanted::word_if_any};
 
 /// The format that is written and read.
 pub const FORMAT: &str = "vez-trace-1";
@@ -32,35 +27,10 @@ pub struct Header {
     pub format: String,
     /// The name of the algorithm.
     pub algorithm: String,
-    /// How many nodes there are, but for those that some algorithms add, whether or not they are in the trace.
-    pub nodes: usize,
-    /// The tree or graph that they start with.
-    #[serde(deserialize_with = "word")]
-    pub topology: Topology,
-    /// Whose leave a node needs.
-    #[serde(deserialize_with = "word")]
-    pub quorum: Quorum,
-    /// How many may be inside together.
-    pub k: usize,
-    /// How many groups or sessions there are.
-    pub groups: usize,
-    /// How many replicas vote.
-    pub replicas: usize,
-    /// How many of them are a majority.
-    pub majority: usize,
-    /// How many bits an identifier has.
-    pub bits: u32,
-    /// How many of them name a superpeer.
-    pub prefix: u32,
-    /// How long a node that was turned away waits before it asks again: from, to.
-    #[serde(with = "spans")]
-    pub retry: Range<Duration>,
-    /// How long a node waits for an answer.
-    #[serde(with = "span")]
-    pub patience: Duration,
-    /// How long it pauses between rounds.
-    #[serde(with = "span")]
-    pub period: Duration,
+    /// The nodes, but for those that some algorithms add, and what they know from the start. Nobody has asked yet whether there
+    /// can be such a system.
+    #[serde(flatten)]
+    system: System,
     /// Who tells of crashes; nobody if the algorithm need not be told.
     #[serde(default, deserialize_with = "word_if_any", skip_serializing_if = "Option::is_none")]
     pub detector: Option<Detector>,
@@ -109,18 +79,7 @@ impl Header {
             kind: "system".to_owned(),
             format: FORMAT.to_owned(),
             algorithm: algorithm.to_owned(),
-            nodes: system.nodes,
-            topology: system.topology,
-            quorum: system.quorum,
-            k: system.k,
-            groups: system.groups,
-            replicas: system.replicas,
-            majority: system.majority,
-            bits: system.bits,
-            prefix: system.prefix,
-            retry: system.retry.clone(),
-            patience: system.patience,
-            period: system.period,
+            system: system.clone(),
             detector,
             extra,
             seed,
@@ -149,7 +108,7 @@ impl Header {
     ///
     /// # Errors
     /// If it is of another format, the algorithm is unknown, or there can be no such system.
-    pub fn system(&self) -> Result<System, HeaderError> {
+    pub fn system(&self) -> Result<&System, HeaderError> {
         let entry = meant::find(&self.algorithm)?;
         if entry.assumptions.detector && self.detector.is_none() {
             let what = format!("{} must be told of crashes, and no detector is named", entry.name);
@@ -161,95 +120,19 @@ impl Header {
     }
 
     /// The same for an algorithm that is perhaps not in the catalog.
-    pub(crate) fn arrangement(&self) -> Result<System, HeaderError> {
+    pub(crate) fn arrangement(&self) -> Result<&System, HeaderError> {
         if self.format != FORMAT {
             return Err(HeaderError::Format(self.format.clone()));
         }
-        let times = [("retry", self.retry.end), ("patience", self.patience), ("period", self.period)];
+        let system = &self.system;
+        let times = [("retry", system.retry.end), ("patience", system.patience), ("period", system.period)];
         if let Some((name, time)) = times.into_iter().find(|(_, time)| *time > LONGEST) {
             let most = LONGEST.as_secs_f64();
             return Err(HeaderError::System(format!("{name} is {}; take at most {most}", time.as_secs_f64())));
         }
-        if self.retry.start > self.retry.end {
+        if system.retry.start > system.retry.end {
             return Err(HeaderError::System("retry ends before it begins; take [from, to]".to_owned()));
         }
-        Ok(System {
-            nodes: self.nodes,
-            topology: self.topology,
-            quorum: self.quorum,
-            k: self.k,
-            groups: self.groups,
-            replicas: self.replicas,
-            majority: self.majority,
-            bits: self.bits,
-            prefix: self.prefix,
-            retry: self.retry.clone(),
-            patience: self.patience,
-            period: self.period,
-        })
-    }
-}
-
-/// A span of time as it stands in a line: a number, unless that would lose something.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Units {
-    Number(f64),
-    /// To the nanosecond.
-    Text(String),
-}
-
-impl From<Duration> for Units {
-    fn from(time: Duration) -> Self {
-        let number = time.as_secs_f64();
-        match Duration::try_from_secs_f64(number) {
-            Ok(same) if same == time => Self::Number(number),
-            Ok(_) | Err(_) => Self::Text(format!("{}.{:09}", time.as_secs(), time.subsec_nanos())),
-        }
-    }
-}
-
-impl TryFrom<Units> for Duration {
-    type Error = String;
-
-    fn try_from(units: Units) -> Result<Self, String> {
-        match units {
-            Units::Number(number) => {
-                Self::try_from_secs_f64(number).map_err(|_| format!("{number} is no span of time"))
-            }
-            Units::Text(text) => {
-                let (seconds, nanos) = text.split_once('.').filter(|(_, nanos)| nanos.len() == 9).unzip();
-                let nanos = nanos.and_then(|nanos| nanos.parse().ok()).filter(|nanos: &u32| *nanos < 1_000_000_000);
-                let seconds = seconds.and_then(|seconds| seconds.parse().ok());
-                let time = seconds.zip(nanos).map(|(seconds, nanos)| Self::new(seconds, nanos));
-                time.ok_or_else(|| format!("\"{text}\" is no span of time"))
-            }
-        }
-    }
-}
-
-mod span {
-    use super::*;
-
-    pub(super) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        Units::from(*time).serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        Units::deserialize(deserializer)?.try_into().map_err(D::Error::custom)
-    }
-}
-
-mod spans {
-    use super::*;
-
-    pub(super) fn serialize<S: Serializer>(range: &Range<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-        [Units::from(range.start), Units::from(range.end)].serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Range<Duration>, D::Error> {
-        let [from, to] = <[Units; 2]>::deserialize(deserializer)?;
-        let time = |units: Units| Duration::try_from(units).map_err(D::Error::custom);
-        Ok(time(from)?..time(to)?)
+        Ok(system)
     }
 }

@@ -7,8 +7,6 @@ use std::{
     net::UdpSocket,
     path::{Path, PathBuf},
     process::Output,
-    thread,
-    time::Duration,
 };
 
 use started::{Started, free_ports, vez};
@@ -150,7 +148,6 @@ fn strangers_are_counted_and_change_nothing() {
         stranger
             .send_to(bytes, ports[1].trim_start_matches(':').parse().map(to_loopback).expect("a port"))
             .expect("sent");
-        thread::sleep(Duration::from_millis(1));
     }
     let (first, second, resource) = (first.wait(), second.wait(), resource.end());
     assert!(first.status.success() && second.status.success(), "{first:?} {second:?}");

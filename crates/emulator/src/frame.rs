@@ -169,12 +169,24 @@ impl Refused {
         (*count == 1).then(|| format!("ignored what came{from}, and all more of the kind: {malformed}"))
     }
 
+    /// So much came faster than it could be read.
+    pub(crate) fn overflowed(&mut self, count: u64) {
+        if count > 0 {
+            self.counts.insert("too fast", count);
+        }
+    }
+
     /// How much of each kind, if anything was refused.
     #[must_use]
     pub fn in_words(&self) -> Option<String> {
         let kinds: Vec<String> = self.counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         (!kinds.is_empty()).then(|| format!("refused: {}", kinds.join(", ")))
     }
+}
+
+/// So much of what somebody else said, so that it can be printed.
+pub(crate) fn readable(text: &str, most: usize) -> String {
+    text.chars().filter(|c| !c.is_control()).take(most).collect()
 }
 
 #[cfg(test)]

@@ -331,10 +331,7 @@ impl<A: Algorithm> Player<A> {
     }
 
     fn account(&mut self) -> Account {
-        match self.listening.overflow() {
-            0 => {}
-            overflow => drop(self.refused.counts.insert("too fast", overflow)),
-        }
+        self.refused.overflowed(self.listening.overflow());
         Account {
             deeds: self.host.as_ref().expect("the run has begun").deeds(),
             refused: self.refused.counts.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect(),

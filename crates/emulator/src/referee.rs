@@ -296,13 +296,16 @@ impl<'a, A: Algorithm> Referee<'a, A> {
         Ok(())
     }
 
-    /// Others may go on while somebody waits for one who is dead.
+    /// Others may go on while somebody waits for one who is dead. Whoever has waited for half as long as the first waits for the
+    /// same: it is named, too.
     fn nobody_waits_longer_than(&self, give_up: Duration, time: Nanos) -> Result<(), Failure> {
         let waited = |node: &NodeId| Duration::from_nanos(time.saturating_sub(self.asked[node.index()]));
-        let waiting: Vec<NodeId> = self.waiting().filter(|node| waited(node) >= give_up).collect();
-        match waiting.iter().map(waited).min() {
-            Some(shortest) => Err(self.stuck(&self.reason(&waiting, shortest))),
-            None => Ok(()),
+        match self.waiting().map(|node| waited(&node)).max() {
+            Some(longest) if longest >= give_up => {
+                let waiting: Vec<NodeId> = self.waiting().filter(|node| waited(node) >= longest / 2).collect();
+                Err(self.stuck(&self.reason(&waiting, longest)))
+            }
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -315,7 +318,7 @@ impl<'a, A: Algorithm> Referee<'a, A> {
         NodeId::all(self.clients.len()).filter(waits)
     }
 
-    fn reason(&self, waiting: &[NodeId], shortest: Duration) -> String {
+    fn reason(&self, waiting: &[NodeId], longest: Duration) -> String {
         let verb = if waiting.len() == 1 { "waits" } else { "wait" };
         let waiting = names(waiting.iter().copied());
         let crashed = names(NodeId::all(self.crashed.len()).filter(|node| self.crashed[node.index()]));
@@ -330,7 +333,7 @@ impl<'a, A: Algorithm> Referee<'a, A> {
                 format!("{crashed} crashed, and {} takes for granted that nobody does{others}", A::NAME)
             }
         };
-        format!("{waiting} {verb}, for {:.1} s and more: {why}", shortest.as_secs_f64())
+        format!("{waiting} {verb}, for up to {:.1} s: {why}", longest.as_secs_f64())
     }
 
     fn stuck(&self, why: &str) -> Failure {

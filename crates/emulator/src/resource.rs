@@ -197,7 +197,7 @@ impl Resource {
         algorithm.clone_into(&mut self.algorithm);
         let (link, client) = (Link::new(Service::InOrder), Client::default());
         self.visitors.insert(from, Visitor { address, life, link, client, asked_after: None });
-        let name: String = algorithm.chars().filter(|c| !c.is_control()).take(40).collect();
+        let name = frame::readable(algorithm, 40);
         lines.push(format!("process {process} of {processes} is there, at {address}, with {name}"));
         self.send(address, algorithm, Body::Welcome(life));
         lines
@@ -215,7 +215,7 @@ impl Resource {
             (Call::Enter(greeting), Phase::Idle | Phase::Waiting) => {
                 client.asked = Some(Command::Request);
                 client.phase = Phase::Inside;
-                let greeting: String = greeting.chars().filter(|c| !c.is_control()).take(80).collect();
+                let greeting = frame::readable(greeting, 80);
                 format!("clock {clock:>3}  process {process} is inside and says: {greeting}")
             }
             (Call::Leave, Phase::Inside) => {

@@ -26,7 +26,7 @@ fn settings(transport: Transport) -> Settings {
     }
 }
 
-/// Everything that a stranger might say.
+/// Everything that a stranger might say. A socket holds twice as much, even if nobody reads.
 fn nonsense() -> Vec<Vec<u8>> {
     let message = |algorithm: &str, from: u32| {
         let frame = r#","message":{"number":0,"clock":1,"says":{"Request":1}}}"#;
@@ -41,7 +41,7 @@ fn nonsense() -> Vec<Vec<u8>> {
         message("suzuki-kasami", 1),
         vec![b'x'; 65_507],
         Vec::new(),
-        vec![b'['; 60_000],
+        vec![b'['; 20_000],
     ]
 }
 
@@ -59,7 +59,6 @@ impl Watcher for Stranger {
                     Transport::Udp => {
                         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
                         socket.send_to(&bytes, to).expect("sent");
-                        thread::sleep(Duration::from_millis(1)); // a socket holds only so much that nobody has read
                     }
                     Transport::Tcp => {
                         let mut stream = TcpStream::connect(to).expect("it listens");
@@ -125,7 +124,7 @@ fn others_are_stuck_and_it_is_said_why() {
     assert!(!failure.law_broken);
     let what = failure.what;
     assert!(what.starts_with("ricart-agrawala is stuck after "), "{what}");
-    assert!(what.contains("n0, n2 wait, for 3."), "{what}");
+    assert!(what.contains(": n0, n2 wait, for up to "), "{what}");
     assert!(what.contains("n1 crashed, and ricart-agrawala takes for granted that nobody does"), "{what}");
     assert!(what.contains("these survive it: central-failover, token-ring-regenerating, "), "{what}");
 }
@@ -143,7 +142,10 @@ fn nothing_is_left_behind() {
     run(&few);
     let before = open();
     (0..20).for_each(|_| run(&few));
-    // Three nodes have some twenty sockets, and the other tests of this file theirs.
-    let after = (0..100).map(|_| (open(), thread::sleep(Duration::from_millis(20))).0).min().expect("some");
-    assert!(after < before + 100, "{before} files were open, and {after} are");
+    // Three nodes have some twenty sockets, and the other tests of this file theirs. What has been closed may take its time.
+    let few_are_open = |_| {
+        thread::sleep(Duration::from_millis(20));
+        open() < before + 100
+    };
+    assert!((0..100).any(few_are_open), "{before} files were open, and {} are", open());
 }

@@ -6,7 +6,7 @@ use vez_algorithms::NodeId;
 
 use super::PeerError;
 use crate::{
-    frame::{Body, Frame, Hello, Malformed},
+    frame::{Body, Frame, Hello, Malformed, readable},
     transport::Identity,
 };
 
@@ -102,7 +102,7 @@ impl Gathering {
                 other.life = Some(frame.life);
                 Ok(Reply::Here(other.name.clone()))
             }
-            (Body::Refuse(why), _) => Ok(Reply::Tell(format!("{} refuses: {}", other.name, readable(why)))),
+            (Body::Refuse(why), _) => Ok(Reply::Tell(format!("{} refuses: {}", other.name, readable(why, 200)))),
             (Body::Welcome(_), _) => Ok(Reply::Nothing), // once more
             (Body::Message { .. } | Body::Ack(_) | Body::Hello(_), Some(life)) if life != frame.life => {
                 Err(Malformed::OtherLife(frame.from))
@@ -152,12 +152,7 @@ impl Gathering {
     fn refusal(&self, at: usize, frame: &Frame) -> Option<PeerError> {
         let Body::Refuse(why) = &frame.body else { return None };
         let other = &self.others[at];
-        let why = readable(why);
+        let why = readable(why, 200);
         (!self.is_complete()).then(|| PeerError::Refused { who: format!("{} at {}", other.name, other.address), why })
     }
-}
-
-/// What somebody else said, so that it can be printed.
-fn readable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(200).collect()
 }

@@ -106,9 +106,7 @@ impl<A: Algorithm> Peer<'_, A> {
         if matches!(self.visit, Visit::Entering { .. } | Visit::Inside { .. }) {
             self.call(Call::Leave); // a word of farewell, if it arrives
         }
-        if self.listening.overflow() > 0 {
-            self.refused.counts.insert("too fast", self.listening.overflow());
-        }
+        self.refused.overflowed(self.listening.overflow());
         self.refused.in_words().map_or(Ok(()), |words| self.print(&words))
     }
 

@@ -1,6 +1,11 @@
 //! A referee among nodes that do as a test says.
 
-use std::{collections::BTreeMap, net::TcpStream, time::Duration};
+use std::{
+    collections::BTreeMap,
+    net::TcpStream,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use vez_algorithms::{
     group::LedgerGroup,
@@ -33,8 +38,8 @@ fn settings(nodes: usize, entries: u64) -> Settings {
 }
 
 /// A node that says what it is told to, as soon as the run begins, and then waits for its end. In place of `Ready`, which it has
-/// said before, it pauses.
-fn puppet(node: NodeId, invitation: Invitation, words: Vec<Word>) {
+/// said before, it waits until another has crashed.
+fn puppet(node: NodeId, invitation: Invitation, words: Vec<Word>, crashed: &OnceLock<()>) {
     let mut referee = Connection::new(TcpStream::connect(invitation.referee).expect("it listens"));
     let reader = referee.reader().expect("a connection");
     let mut say = |word: &Word| referee.say(word).expect("it hears");
@@ -44,7 +49,7 @@ fn puppet(node: NodeId, invitation: Invitation, words: Vec<Word>) {
     control::listen(reader, |order| {
         match order {
             Order::Begin(_) => words.iter().for_each(|word| match word {
-                Word::Ready => thread::sleep(Duration::from_millis(300)), // to be said later
+                Word::Ready => drop(crashed.wait()),
                 word => say(word),
             }),
             Order::Stop => {
@@ -62,17 +67,28 @@ fn account() -> Account {
     Account { deeds: Deeds::default(), refused: BTreeMap::new(), stays: 0, inside: 0, requests: 0, late: 0 }
 }
 
+/// Set as soon as a node has crashed.
+struct Crashed(Arc<OnceLock<()>>);
+
+impl Watcher for Crashed {
+    fn odd(&self, what: &str) {
+        assert_eq!(what, "n0 crashes");
+        self.0.set(()).expect("it crashes once");
+    }
+}
+
 /// What a referee says of nodes that each say these words.
 fn judged<A: Algorithm>(settings: &Settings, words: &[Vec<Word>]) -> Outcome {
+    let crashed = Arc::new(OnceLock::new());
     let company = Company::gather(words.len(), |node, invitation| {
-        let words = words[node.index()].clone();
+        let (words, crashed) = (words[node.index()].clone(), Arc::clone(&crashed));
         Ok(Performer::Thread(thread::spawn(move || {
-            puppet(node, invitation, words);
+            puppet(node, invitation, words, &crashed);
             Ok(())
         })))
     });
     let setup = settings.system.setup(1, 0).expect("a system");
-    Referee::<A>::new(settings, company.expect("all come"), &setup).officiate(false, &())
+    Referee::<A>::new(settings, company.expect("all come"), &setup).officiate(false, &Crashed(crashed))
 }
 
 fn goes_in(want: usize) -> Vec<Word> {
@@ -137,12 +153,15 @@ fn what_makes_no_sense_is_told() {
 
 #[test]
 fn the_dead_are_not_inside() {
-    let crashes = vec![Crash { node: NodeId(0), at: 0.05 }];
+    let crashes = vec![Crash { node: NodeId(0), at: 0.5 }];
     let settings = Settings { crashes, ..settings(2, 2) };
     let later = [vec![Word::Ready], goes_in(0)].concat();
     assert_eq!(judged::<Central>(&settings, &[goes_in(0), later]).failure, None, "the first one has died inside");
     let asks = vec![Word::Asks { want: 0, at: now() }];
     let (what, broken) = failure::<Central>(&settings, &[goes_in(0), asks]);
-    let expected = "central is stuck after 1 entry: n1 waits, for 3.0 s and more: n0 crashed, and central takes for granted that nobody";
-    assert!(what.starts_with(expected) && !broken, "{what}");
+    let (who, why) = what.split_once(", for up to ").expect(&what);
+    let (seconds, why) = why.split_once(" s: ").expect(&what);
+    assert_eq!((who, broken), ("central is stuck after 1 entry: n1 waits", false));
+    assert!(seconds.parse::<f64>().is_ok_and(|seconds| seconds >= 3.0), "it is not said before it is certain: {what}");
+    assert!(why.starts_with("n0 crashed, and central takes for granted that nobody does"), "{what}");
 }

@@ -113,7 +113,7 @@ fn a_mistake_gets_a_sentence() {
     refuses("fila --nodes 1", "vez: nodes is 1; take from 2 to 64");
     refuses("fila --nodes 65", "vez: nodes is 65; take from 2 to 64");
     refuses("fila --entries 0", "vez: entries is 0; there must be something to measure, such as --entries 1000");
-    refuses("fila --hold=-1ms", "vez: hold is -0.001 s; take from 0 to 3600 s, such as 1ms");
+    refuses("fila --hold -1ms", "vez: hold is -0.001 s; take from 0 to 3600 s, such as 1ms");
     refuses("fila --loss 1", "vez: loss is 1; take a share from 0 to 0.9, such as 0.1");
     refuses("fila --loss 0.1 --transport tcp", "vez: tcp loses nothing; take --transport udp, or leave --loss away");
     refuses("fila --crash n8@1s", "vez: n8 is to crash, but the last of 8 nodes is n7");

@@ -205,6 +205,11 @@ fn a_mistake_gets_a_sentence() {
     let sentence = format!("vez: cannot listen on {}: Address already in use (os error 98); {other}", full(three));
     refuses(["lab", "resource", three], &sentence);
     drop(taken);
+    let advice = "give an address of this machine, such as 127.0.0.1:10001";
+    let why = "Cannot assign requested address (os error 99)";
+    let sentence = format!("vez: cannot listen on 192.0.2.1:77: {why}; {advice}");
+    refuses(["lab", "resource", "192.0.2.1:77"], &sentence);
+    refuses(["lab", "peer", "1", "192.0.2.1:77", two], &sentence);
 }
 
 /// Whoever is already there says so to a second process of its number, and to one that runs something else.

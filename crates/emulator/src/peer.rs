@@ -22,7 +22,7 @@ use vez_algorithms::{
 use vez_lab::system::System;
 
 use self::process::Peer;
-use crate::script::Script;
+use crate::{script::Script, transport::advice};
 
 /// One process, and where the others are.
 #[derive(Clone, PartialEq, Debug)]
@@ -81,7 +81,10 @@ pub enum PeerError {
         fix: String,
     },
     /// Perhaps somebody else is there.
-    #[error("cannot listen on {address}: {error}{}", in_use(error))]
+    #[error(
+        "cannot listen on {address}: {error}{}",
+        advice(error, "; is this process, or another one, already running there?")
+    )]
     Listen {
         /// Where.
         address: SocketAddr,
@@ -110,15 +113,6 @@ pub enum PeerError {
     /// The terminal, or the trace, is gone.
     #[error("cannot write what happens to the terminal or the trace: {0}")]
     Output(io::Error),
-}
-
-/// The likely reason, if the system says no more than that an address is in use.
-fn in_use(error: &io::Error) -> &'static str {
-    if error.kind() == io::ErrorKind::AddrInUse {
-        "; is this process, or another one, already running there?"
-    } else {
-        ""
-    }
 }
 
 // Not as a cause of it: a terminal that is gone is no success, whoever closed it.

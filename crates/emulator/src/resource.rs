@@ -19,6 +19,7 @@ use crate::{
     frame::{self, Body, Frame, Hello, MAX_FRAME, Malformed, Refused},
     link::{Link, Nanos, Service},
     random_number,
+    transport::advice,
 };
 
 /// More processes than this nobody starts by hand.
@@ -52,7 +53,10 @@ impl From<&Call> for &'static str {
 #[derive(Debug, thiserror::Error)]
 pub enum ResourceError {
     /// It cannot listen.
-    #[error("cannot listen on {address}: {error}; is there another resource? take another port, or end that one")]
+    #[error(
+        "cannot listen on {address}: {error}{}",
+        advice(error, "; is there another resource? take another port, or end that one")
+    )]
     Listen {
         /// Where.
         address: SocketAddr,

@@ -299,5 +299,15 @@ fn skip_line(reader: &mut impl BufRead) -> Option<()> {
     }
 }
 
+/// What may help whoever cannot listen: the words given if the address is in use.
+pub(crate) fn advice(error: &io::Error, in_use: &'static str) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => in_use,
+        io::ErrorKind::AddrNotAvailable => "; give an address of this machine, such as 127.0.0.1:10001",
+        io::ErrorKind::PermissionDenied => "; take a port from 1024 to 65535",
+        _ => "",
+    }
+}
+
 /// A port of this machine that the system chooses.
 pub(crate) const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);

@@ -70,10 +70,10 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1000)]
     entries: u64,
     /// How long a client stays inside.
-    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = seconds, allow_hyphen_values = true)]
     hold: f64,
     /// How long a client thinks before it asks: on average, exponentially distributed. 0 to ask again at once.
-    #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = seconds, allow_hyphen_values = true)]
     think: f64,
     /// Which share of all datagrams to lose, on purpose.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]

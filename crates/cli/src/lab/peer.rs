@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     system: SystemArgs,
     /// How long to stay inside.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds, allow_hyphen_values = true)]
     hold: f64,
     /// Hold back what comes from a process for some time, such as 2=300ms: UDP has no order, so one can choose it.
     #[arg(long, value_name = "ID=TIME", value_parser = delay)]

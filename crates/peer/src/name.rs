@@ -1,0 +1,76 @@
+//! The names of locks.
+
+use alloc::{string::String, sync::Arc, vec::Vec};
+use core::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// No name is longer.
+pub const LONGEST_NAME: usize = 512;
+
+/// The name of a lock, semaphore, group or election: some bytes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(Arc<[u8]>);
+
+/// What is no name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NoName {
+    /// It has no bytes.
+    #[error("a name has at least one byte")]
+    Empty,
+    /// It has too many.
+    #[error("a name has at most {LONGEST_NAME} bytes, this one has {0}; take a hash of it instead")]
+    TooLong(usize),
+}
+
+impl Name {
+    /// A name.
+    ///
+    /// # Errors
+    /// If there are no bytes, or too many.
+    pub fn new(bytes: &[u8]) -> Result<Self, NoName> {
+        match bytes.len() {
+            0 => Err(NoName::Empty),
+            1..=LONGEST_NAME => Ok(Self(bytes.into())),
+            length => Err(NoName::TooLong(length)),
+        }
+    }
+
+    /// As it was given.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Which of so many shards it belongs to: the same on every member and in every build.
+    #[must_use]
+    pub fn shard(&self, shards: u16) -> u16 {
+        let shards = u64::from(shards.max(1));
+        u16::try_from(xxh3_64(&self.0) % shards).expect("less than the number of shards")
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&String::from_utf8_lossy(&self.0), f)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&String::from_utf8_lossy(&self.0), f)
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(&Vec::<u8>::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}

@@ -14,9 +14,20 @@
 
 extern crate alloc;
 
+pub mod agreement;
+pub mod ask;
 pub mod charter;
 pub mod fence;
+pub mod frame;
 pub mod identity;
+mod lane;
+mod leadership;
+pub mod lease;
 pub mod name;
+pub mod peer;
+pub mod session;
+pub mod shard;
 pub mod view;
 pub mod views;
+
+pub use peer::Peer;

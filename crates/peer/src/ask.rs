@@ -1,0 +1,200 @@
+//! What clients ask for, and what they may be told instead.
+
+use alloc::{string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{name::Name, shard::Seat};
+
+/// A request of a client: numbered by the node in the order of their arrival, so that a smaller one is older.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestId(pub u64);
+
+/// A client, for as long as it is there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionId(pub u64);
+
+/// What a name stands for. A name that is in use stands for one thing only.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Kind {
+    /// One at a time.
+    Lock,
+    /// So many units, of which each takes some.
+    Semaphore {
+        /// M.
+        units: u32,
+    },
+    /// Those of one label together.
+    Group,
+    /// Readers together, or one writer.
+    ReadWrite,
+    /// One leader, with a value that all can see.
+    Election,
+}
+
+/// What a client asks for.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Ask {
+    /// The lock.
+    Lock,
+    /// Some units of a semaphore.
+    Semaphore {
+        /// M: of so many.
+        units: u32,
+        /// This many.
+        weight: u32,
+    },
+    /// To be inside with those of this label.
+    Group {
+        /// Which.
+        label: Vec<u8>,
+    },
+    /// To read.
+    Read,
+    /// To write.
+    Write,
+    /// To lead.
+    Elect {
+        /// What the others are to see.
+        value: Vec<u8>,
+    },
+}
+
+/// With whom one can be inside: those of the same label.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Label {
+    /// Whoever there is room for.
+    Anybody,
+    /// Those of a group.
+    Group(Vec<u8>),
+    /// Those who read.
+    Readers,
+    /// This writer alone.
+    Writer(Seat),
+}
+
+impl Ask {
+    /// What the name has to stand for.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Lock => Kind::Lock,
+            Self::Semaphore { units, .. } => Kind::Semaphore { units: *units },
+            Self::Group { .. } => Kind::Group,
+            Self::Read | Self::Write => Kind::ReadWrite,
+            Self::Elect { .. } => Kind::Election,
+        }
+    }
+
+    pub(crate) fn weight(&self) -> u32 {
+        match self {
+            Self::Semaphore { weight, .. } => *weight,
+            Self::Lock | Self::Group { .. } | Self::Read | Self::Write | Self::Elect { .. } => 1,
+        }
+    }
+
+    pub(crate) fn label(&self, seat: Seat) -> Label {
+        match self {
+            Self::Lock | Self::Semaphore { .. } | Self::Elect { .. } => Label::Anybody,
+            Self::Group { label } => Label::Group(label.clone()),
+            Self::Read => Label::Readers,
+            Self::Write => Label::Writer(seat),
+        }
+    }
+}
+
+impl Kind {
+    pub(crate) fn units(self) -> u32 {
+        match self {
+            Self::Semaphore { units } => units,
+            Self::Lock | Self::Election => 1,
+            Self::Group | Self::ReadWrite => u32::MAX,
+        }
+    }
+
+    /// Whether all who are inside together have one fence: a resource that refuses older ones must not refuse one of them.
+    pub(crate) fn shares_fence(self) -> bool {
+        matches!(self, Self::Group | Self::ReadWrite)
+    }
+}
+
+/// How long a client waits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Patience {
+    /// Until it is its turn.
+    Endless,
+    /// Until this moment on the node's clock.
+    Until(u64),
+    /// Not at all: now or never.
+    Try,
+}
+
+/// Why a client does not get what it asked for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, thiserror::Error, Serialize, Deserialize)]
+pub enum Failure {
+    /// Somebody else has it.
+    #[error("{0} is in use")]
+    Busy(Name),
+    /// It waited as long as it wanted to.
+    #[error("the wait for {0} has timed out")]
+    TimedOut(Name),
+    /// It took its request back.
+    #[error("the wait for {0} was cancelled")]
+    Cancelled(Name),
+    /// The name stands for something else.
+    #[error("{name} is {}, not {}; release it everywhere, or take another name", words(.is), words(.asked))]
+    Mismatch {
+        /// Which.
+        name: Name,
+        /// What it is.
+        is: Kind,
+        /// What it was taken for.
+        asked: Kind,
+    },
+    /// A request that can never be served.
+    #[error("{name} has {units} units and can never give {weight}; ask for at most {units}")]
+    TooHeavy {
+        /// Which.
+        name: Name,
+        /// How many there are.
+        units: u32,
+        /// How many were asked for.
+        weight: u32,
+    },
+    /// A new view is being settled, and a try does not wait for it.
+    #[error("the members are settling view {0}; try again in a moment")]
+    Settling(u64),
+    /// This node is no member.
+    #[error("this node is not a member of the cluster now; ask another, or wait until it has joined")]
+    NoMember,
+    /// This node is about to leave.
+    #[error("this node is leaving the cluster; ask another")]
+    Leaving,
+    /// The membership of this node has run out.
+    #[error("this node has lost its membership; what was held is lost")]
+    Lost,
+    /// There is no such hold of this session.
+    #[error("{0} is not held by this session with this fence")]
+    NotYours(Name),
+    /// There is no such session.
+    #[error("there is no such session; it may have ended")]
+    NoSession,
+    /// All numbers of this view are used.
+    #[error("the fences of this view are used up; a new view is on its way, try again")]
+    NoMoreFences,
+    /// There are as many as there may be.
+    #[error("there are {0} {1} already, as many as this node takes; release some, or ask another node")]
+    TooMany(usize, &'static str),
+}
+
+fn words(kind: &Kind) -> String {
+    match kind {
+        Kind::Lock => "a lock".into(),
+        Kind::Semaphore { units } => alloc::format!("a semaphore of {units}"),
+        Kind::Group => "a group".into(),
+        Kind::ReadWrite => "a lock of readers and writers".into(),
+        Kind::Election => "an election".into(),
+    }
+}

@@ -1,0 +1,100 @@
+//! What goes from one process to another.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    agreement, charter::Charter,
+    identity::{Address, ClusterId, Incarnation, MemberId},
+    shard,
+    view::ViewNumber,
+};
+
+/// A frame. Whoever it does not concern drops it: another cluster, another disk.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Frame {
+    /// Which cluster it belongs to; nothing, from one who has not joined any yet.
+    pub cluster: Option<ClusterId>,
+    /// The disk that it comes from.
+    pub from: MemberId,
+    /// The process that it comes from.
+    pub incarnation: Incarnation,
+    /// The disk that it is for; nothing, if whoever sends it knows only an address.
+    pub to: Option<MemberId>,
+    /// What it says.
+    pub body: Body,
+}
+
+/// What a frame says.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Body {
+    /// About the sequence of views.
+    Agreement(agreement::Message),
+    /// About membership.
+    Membership(Membership),
+    /// About names.
+    Shard {
+        /// The view that it counts in, and in no other.
+        view: ViewNumber,
+        /// Which part of the lock table.
+        shard: u16,
+        /// Messages and acknowledgements.
+        items: Vec<Item>,
+    },
+}
+
+/// A message with its number, or the acknowledgement of one.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Item {
+    /// A message.
+    Message(u64, shard::Message),
+    /// It has arrived.
+    Ack(u64),
+}
+
+/// What is said about membership.
+///
+/// ```text
+///   joiner → anybody   Join         anybody → joiner  NotLeader(who is), or: Wait, Retired, Refused
+///   member → leader    Heartbeat    leader → member   Renewed, once a majority has confirmed that it leads
+///   member → leader    Leave        and the next view is without it
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Membership {
+    /// Let me be a member.
+    Join {
+        /// What it goes by.
+        charter: Charter,
+        /// Where it is.
+        address: Address,
+        /// When this was sent, on its own clock.
+        sent: u64,
+    },
+    /// You will be, when the time comes.
+    Wait,
+    /// Another is the leader.
+    NotLeader(Option<Address>),
+    /// Your disk was removed: come back as another.
+    Retired,
+    /// You go by something else than we do.
+    Refused(Charter),
+    /// I am still here.
+    Heartbeat {
+        /// When this was sent, on its own clock.
+        sent: u64,
+        /// The view that it is in.
+        view: ViewNumber,
+        /// Members from which it has had no answer for a while.
+        unheard: Vec<MemberId>,
+        /// The numbers of this view run out.
+        wants_view: bool,
+    },
+    /// You are a member still, counted from then.
+    Renewed {
+        /// When the Heartbeat was sent.
+        sent: u64,
+    },
+    /// I hold nothing any more, and go.
+    Leave,
+}

@@ -1,0 +1,109 @@
+//! A shard with its links: between two members nothing is lost and nothing comes twice, whatever the network does.
+//!
+//! TCP alone is not enough: a frame that is lost when a connection breaks is a lost token, one that is sent twice a second
+//! grant. So every message has a number within (view, pair, shard), and is sent again until it is acknowledged.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+
+use vez_algorithms::{
+    NodeId,
+    link::{Link, Service},
+};
+
+use crate::{
+    frame::Item,
+    shard::{Effect, Effects, Message, Nanos, Shard},
+    view::View,
+};
+
+/// One part of the lock table, and its links to the others.
+#[derive(Clone, Debug)]
+pub(crate) struct Lane {
+    pub shard: Shard,
+    links: BTreeMap<NodeId, Link<Message>>,
+    /// What is to be sent with the next frames.
+    outbox: BTreeMap<NodeId, Vec<Item>>,
+}
+
+impl Lane {
+    pub(crate) fn new(shard: Shard) -> Self {
+        Self { shard, links: BTreeMap::new(), outbox: BTreeMap::new() }
+    }
+
+    /// A new view: nothing of the old one is sent any more.
+    pub(crate) fn install(&mut self, now: Nanos, view: View, me: NodeId) -> Effects {
+        self.outbox.clear();
+        let others = NodeId::all(view.members.len()).filter(|node| *node != me);
+        self.links = others.map(|node| (node, Link::new(Service::Reliable))).collect();
+        self.run(now, |shard, out| shard.install(now, view, me, out))
+    }
+
+    /// Something happens to the shard. What it sends goes through the links; the rest comes back.
+    pub(crate) fn run(&mut self, now: Nanos, happen: impl FnOnce(&mut Shard, &mut Effects)) -> Effects {
+        let mut effects = Vec::new();
+        happen(&mut self.shard, &mut effects);
+        let mut rest = Vec::new();
+        for effect in effects {
+            if let Effect::Send(to, message) = effect {
+                let link = self.links.get_mut(&to).expect("a shard sends to others of its view only");
+                let number = link.send(now, &message);
+                self.outbox.entry(to).or_default().push(Item::Message(number, message));
+            } else {
+                rest.push(effect);
+            }
+        }
+        rest
+    }
+
+    /// Something comes from another member of the view.
+    pub(crate) fn receive(&mut self, now: Nanos, from: NodeId, items: Vec<Item>) -> Effects {
+        let mut rest = Vec::new();
+        for item in items {
+            let Some(link) = self.links.get_mut(&from) else { return rest };
+            match item {
+                Item::Ack(number) => link.acknowledged(now, number),
+                Item::Message(number, message) => {
+                    let Ok(arrival) = link.receive(number, message) else { continue };
+                    if arrival.acknowledge {
+                        self.outbox.entry(from).or_default().push(Item::Ack(number));
+                    }
+                    for message in arrival.messages {
+                        rest.extend(self.run(now, |shard, out| shard.message(now, from, message, out)));
+                    }
+                }
+            }
+        }
+        rest
+    }
+
+    /// Time has passed.
+    pub(crate) fn tick(&mut self, now: Nanos) -> Effects {
+        for (node, link) in &mut self.links {
+            let again = link.resend(now);
+            if !again.is_empty() {
+                let items = again.into_iter().map(|(number, message)| Item::Message(number, message));
+                self.outbox.entry(*node).or_default().extend(items);
+            }
+        }
+        self.run(now, |shard, out| shard.tick(now, out))
+    }
+
+    /// What is to be sent.
+    pub(crate) fn take_outbox(&mut self) -> BTreeMap<NodeId, Vec<Item>> {
+        core::mem::take(&mut self.outbox)
+    }
+
+    /// When the next thing is due.
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
+        self.links.values().filter_map(Link::deadline).chain(self.shard.deadline()).min()
+    }
+
+    /// Those who have not acknowledged something, or not said that they are settled, since that moment or longer.
+    pub(crate) fn unheard_since(&self, moment: Nanos) -> impl Iterator<Item = NodeId> + '_ {
+        let silent = move |(node, link): (&NodeId, &Link<Message>)| {
+            link.unanswered_since().is_some_and(|since| since <= moment).then_some(*node)
+        };
+        let unsettled = self.shard.missing_since(moment);
+        self.links.iter().filter_map(silent).chain(unsettled)
+    }
+}

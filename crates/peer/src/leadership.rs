@@ -1,0 +1,296 @@
+//! What a leader keeps in mind: whose lease it has renewed and when, who wants to join, who wants to leave.
+//!
+//! All of it is lost with the leadership. That is why a new leader removes nobody for as long as any lease that an earlier
+//! one gave could last (L3), counted from its own first commit.
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
+
+use crate::{
+    charter::Charter,
+    identity::{Address, Incarnation, MemberId},
+    shard::Nanos,
+    view::ViewNumber,
+    views::{Change, Views},
+};
+
+/// What a leader keeps in mind.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Leadership {
+    tenants: BTreeMap<MemberId, Tenant>,
+    joiners: BTreeMap<MemberId, Joiner>,
+    leaving: BTreeMap<MemberId, Incarnation>,
+    /// Renewals that wait for the proof that this is the leader still.
+    renewals: Vec<Renewal>,
+    /// What was proposed and has not come to anything yet.
+    proposed: Vec<Change>,
+    /// When the last view came.
+    last_view: Option<Nanos>,
+    last_condemned: Option<Nanos>,
+    wants_view: bool,
+}
+
+/// A member, as its heartbeats show it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Tenant {
+    incarnation: Incarnation,
+    /// When its lease was renewed last, on this clock.
+    answered: Option<Nanos>,
+    /// Since when it has not been in the latest view.
+    behind_since: Option<Nanos>,
+    /// Whom it has not heard from.
+    unheard: BTreeSet<MemberId>,
+    /// It is to go, so that the others are not held up: its lease is not renewed any more.
+    condemned: bool,
+}
+
+/// One who wants to be a member.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Joiner {
+    incarnation: Incarnation,
+    address: Address,
+    /// When it sent its last Join, on its own clock.
+    sent: Nanos,
+    /// When that came, on this one.
+    heard: Nanos,
+}
+
+/// A heartbeat that is to be answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Renewal {
+    /// The round that has to be confirmed first: it began after the heartbeat came.
+    pub round: u64,
+    pub id: MemberId,
+    pub incarnation: Incarnation,
+    pub sent: Nanos,
+}
+
+/// What a heartbeat says.
+pub(crate) struct Heartbeat {
+    pub id: MemberId,
+    pub incarnation: Incarnation,
+    pub sent: Nanos,
+    pub view: ViewNumber,
+    pub unheard: BTreeSet<MemberId>,
+    pub wants_view: bool,
+}
+
+impl Leadership {
+    /// Somebody wants to be a member. An older process of a disk does not come back.
+    pub(crate) fn on_join(&mut self, now: Nanos, id: MemberId, incarnation: Incarnation, address: Address, sent: Nanos) {
+        let older = |known: &Joiner| known.incarnation <= incarnation;
+        if self.joiners.get(&id).is_none_or(older) {
+            self.joiners.insert(id, Joiner { incarnation, address, sent, heard: now });
+        }
+    }
+
+    /// Somebody holds nothing any more and wants to go.
+    pub(crate) fn on_leave(&mut self, id: MemberId, incarnation: Incarnation) {
+        self.leaving.insert(id, incarnation);
+    }
+
+    /// A member shows itself; `round` is one that begins now.
+    pub(crate) fn on_heartbeat(&mut self, now: Nanos, views: &Views, heartbeat: Heartbeat, round: u64) {
+        let Heartbeat { id, incarnation, sent, view, unheard, wants_view } = heartbeat;
+        if views.members().get(&id).is_none_or(|member| member.incarnation != incarnation) {
+            return; // Not a member any more, or not yet.
+        }
+        let new = || Tenant {
+            incarnation,
+            answered: None,
+            behind_since: None,
+            unheard: BTreeSet::new(),
+            condemned: false,
+        };
+        let tenant = self.tenants.entry(id).or_insert_with(new);
+        if tenant.incarnation != incarnation {
+            *tenant = new();
+        }
+        tenant.unheard = unheard;
+        tenant.behind_since = if view < views.number() { tenant.behind_since.or(Some(now)) } else { None };
+        let lags = tenant.behind_since.is_some_and(|since| now.saturating_sub(since) > views.charter.lease);
+        if !lags && !tenant.condemned {
+            self.renewals.push(Renewal { round, id, incarnation, sent });
+        }
+        self.wants_view |= wants_view;
+    }
+
+    /// The renewals that may be answered, now that a round is confirmed (L2).
+    pub(crate) fn answer(&mut self, now: Nanos, confirmed: u64) -> Vec<Renewal> {
+        let (mut due, waiting): (Vec<_>, Vec<_>) =
+            core::mem::take(&mut self.renewals).into_iter().partition(|renewal| renewal.round <= confirmed);
+        self.renewals = waiting;
+        // Whose removal is on its way is not renewed: the removal counts on its lease being over (L4).
+        due.retain(|renewal| !self.is_being_removed(renewal.id));
+        for renewal in &due {
+            if let Some(tenant) = self.tenants.get_mut(&renewal.id) {
+                tenant.answered = Some(now);
+            }
+        }
+        due
+    }
+
+    fn is_being_removed(&self, id: MemberId) -> bool {
+        self.proposed.iter().any(|change| match change {
+            Change::Remove { id: removed, .. } | Change::Leave { id: removed, .. } => *removed == id,
+            Change::Admit { id: admitted, replaces, .. } => *admitted == id && replaces.is_some(),
+        })
+    }
+
+    /// What was proposed has become the view, or has been refused.
+    pub(crate) fn on_outcome(&mut self, now: Nanos, views: &Views) {
+        self.proposed.clear();
+        self.wants_view = false;
+        self.last_view = Some(now);
+        let process = |id: &MemberId| views.members().get(id).map(|member| member.incarnation);
+        self.tenants.retain(|id, tenant| process(id) == Some(tenant.incarnation));
+        self.leaving.retain(|id, incarnation| process(id) == Some(*incarnation));
+        self.joiners.retain(|id, joiner| process(id) != Some(joiner.incarnation) && !views.is_retired(*id));
+        // A new member's lease counts from its Join, which came before this.
+        for (id, member) in views.members() {
+            if member.joined_in == views.number() {
+                let tenant = Tenant {
+                    incarnation: member.incarnation,
+                    answered: Some(now),
+                    behind_since: None,
+                    unheard: BTreeSet::new(),
+                    condemned: false,
+                };
+                self.tenants.insert(*id, tenant);
+            }
+        }
+    }
+
+    /// What is to be different in the next view, if anything. `since` is when this leader committed first.
+    pub(crate) fn changes(
+        &self,
+        now: Nanos,
+        since: Nanos,
+        views: &Views,
+        voters: &BTreeSet<MemberId>,
+        caught_up: &dyn Fn(MemberId) -> bool,
+    ) -> Vec<Change> {
+        let charter = &views.charter;
+        let mut changes = Vec::new();
+        for (id, member) in views.members() {
+            let (id, incarnation) = (*id, member.incarnation);
+            let over = self.is_over(now, since, id, incarnation, charter);
+            let heir = self.joiners.get(&id).filter(|joiner| joiner.incarnation > incarnation);
+            let heir = heir.filter(|joiner| joiner.is_there(now, charter));
+            match heir {
+                Some(joiner) if over && caught_up(id) => changes.push(joiner.admit(id, Some(incarnation))),
+                Some(_) => {}
+                None if over => changes.push(Change::Remove { id, incarnation }),
+                None if self.may_leave(id, incarnation, views, voters) => changes.push(Change::Leave { id, incarnation }),
+                None => {}
+            }
+        }
+        for (id, joiner) in &self.joiners {
+            let new = !views.members().contains_key(id) && !views.is_retired(*id);
+            if new && joiner.is_there(now, charter) && caught_up(*id) {
+                changes.push(joiner.admit(*id, None));
+            }
+        }
+        changes
+    }
+
+    /// Whether a view is wanted, and long enough after the last one.
+    pub(crate) fn is_time(&self, now: Nanos, changes: &[Change], charter: &Charter) -> bool {
+        let distance = charter.lease / 9;
+        let soon = self.last_view.is_some_and(|last| now.saturating_sub(last) < distance);
+        !soon && (self.wants_view || !changes.is_empty())
+    }
+
+    /// This was proposed.
+    pub(crate) fn proposed(&mut self, changes: Vec<Change>) {
+        self.proposed = changes;
+    }
+
+    /// Whether the lease of a member is surely over, whoever gave it.
+    fn is_over(&self, now: Nanos, since: Nanos, id: MemberId, incarnation: Incarnation, charter: &Charter) -> bool {
+        let tenant = self.tenants.get(&id).filter(|tenant| tenant.incarnation == incarnation);
+        let answered = tenant.and_then(|tenant| tenant.answered).unwrap_or(0);
+        now >= since.max(answered).saturating_add(charter.lease_of_others())
+    }
+
+    /// One who wants to leave may, once its vote is not needed; or if nobody stays.
+    fn may_leave(&self, id: MemberId, incarnation: Incarnation, views: &Views, voters: &BTreeSet<MemberId>) -> bool {
+        let wants = self.leaving.get(&id) == Some(&incarnation);
+        wants && (!voters.contains(&id) || self.stayers(views).is_empty())
+    }
+
+    fn stayers(&self, views: &Views) -> BTreeSet<MemberId> {
+        let stays = |id: &&MemberId| !self.leaving.contains_key(*id);
+        views.members().keys().filter(stays).copied().collect()
+    }
+
+    /// Who is to vote, and who is to be told: five of five or more members, three of three or four, one of one or two.
+    pub(crate) fn configuration(
+        &self,
+        now: Nanos,
+        me: MemberId,
+        views: &Views,
+        voters: &BTreeSet<MemberId>,
+    ) -> (BTreeSet<MemberId>, BTreeSet<MemberId>) {
+        let stayers = self.stayers(views);
+        let most = match stayers.len() {
+            0 => return (voters.clone(), self.audience(now, views, voters)),
+            1 | 2 => 1,
+            3 | 4 => 3,
+            _ => 5,
+        };
+        // Who votes already goes on voting; the leader above all, so that it need not step down.
+        let mut candidates: Vec<MemberId> = stayers.into_iter().collect();
+        candidates.sort_by_key(|id| (*id != me, !voters.contains(id), *id));
+        let wanted = candidates.into_iter().take(most).collect();
+        let audience = self.audience(now, views, &wanted);
+        (wanted, audience)
+    }
+
+    fn audience(&self, now: Nanos, views: &Views, voters: &BTreeSet<MemberId>) -> BTreeSet<MemberId> {
+        let there = |(id, joiner): (&MemberId, &Joiner)| joiner.is_there(now, &views.charter).then_some(*id);
+        let joiners = self.joiners.iter().filter_map(there).filter(|id| !views.is_retired(*id));
+        views.members().keys().copied().chain(joiners).filter(|id| !voters.contains(id)).collect()
+    }
+
+    /// If members cannot hear each other, one has to go, so that the others can settle: the one with the fewest good links,
+    /// and only one a lease.
+    pub(crate) fn condemn(&mut self, now: Nanos, me: MemberId, charter: &Charter) {
+        let recently = |last: Nanos| now.saturating_sub(last) < charter.lease_of_others();
+        if self.last_condemned.is_some_and(recently) {
+            return;
+        }
+        let mut bad: BTreeMap<MemberId, BTreeSet<MemberId>> = BTreeMap::new();
+        for (id, tenant) in &self.tenants {
+            for other in tenant.unheard.iter().filter(|other| self.tenants.contains_key(other)) {
+                bad.entry(*id).or_default().insert(*other);
+                bad.entry(*other).or_default().insert(*id);
+            }
+        }
+        let worst = bad.iter().max_by_key(|(id, others)| (others.len(), **id != me, **id)).map(|(id, _)| *id);
+        if let Some(worst) = worst
+            && let Some(tenant) = self.tenants.get_mut(&worst)
+        {
+            tenant.condemned = true;
+            self.last_condemned = Some(now);
+        }
+    }
+}
+
+impl Joiner {
+    fn is_there(&self, now: Nanos, charter: &Charter) -> bool {
+        now.saturating_sub(self.heard) < charter.lease / 2
+    }
+
+    fn admit(&self, id: MemberId, replaces: Option<Incarnation>) -> Change {
+        Change::Admit {
+            id,
+            incarnation: self.incarnation,
+            address: self.address.clone(),
+            join_sent: self.sent,
+            replaces,
+        }
+    }
+}

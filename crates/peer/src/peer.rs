@@ -1,0 +1,311 @@
+//! One process of one member: everything together.
+
+mod calls;
+mod frames;
+mod standing;
+mod terms;
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    vec::Vec,
+};
+
+use self::standing::Standing;
+pub use self::{
+    calls::{Call, Status},
+    standing::Stopped,
+};
+use crate::{
+    agreement::{self, Agreement, Batch, Disk, Pace},
+    ask::{Failure, RequestId, SessionId},
+    charter::Charter,
+    fence::Fence,
+    frame::Frame,
+    identity::{Address, ClusterId, Incarnation, MemberId},
+    lane::Lane,
+    leadership::Leadership,
+    name::Name,
+    session::Sessions,
+    shard::{Habits, Nanos, Shard},
+    view::ViewNumber,
+    views::Views,
+};
+
+/// So many frames of the next view are kept until it comes.
+pub const MOST_PARKED: usize = 4096;
+
+/// One process of one member. The value is its whole state, but for what is on its disk.
+///
+/// # The calling contract
+///
+/// - [`Self::handle`] is called for everything that happens, with the time on this machine's own clock, which goes on while
+///   the machine sleeps, and never goes back.
+/// - Its effects are carried out in their order. A [`Effect::Persist`] is answered by [`Input::Written`] once it is durable;
+///   until then no other comes.
+/// - At [`Self::deadline`], or some time later, it wants [`Input::Tick`].
+/// - After [`Effect::Stopped`] it does nothing any more. The process ends, or goes on as a new incarnation.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    me: Identity,
+    charter: Charter,
+    seeds: Vec<Address>,
+    /// Which cluster it belongs to, once that is known.
+    cluster: Option<ClusterId>,
+    agreement: Agreement,
+    standing: Standing,
+    lanes: Vec<Lane>,
+    sessions: Sessions,
+    /// Requests that wait, and where.
+    waiting: BTreeMap<RequestId, Name>,
+    /// While it leads.
+    leadership: Option<Leadership>,
+    /// Where others are, as far as is known.
+    addresses: BTreeMap<MemberId, Address>,
+    /// Frames of the next view.
+    parked: VecDeque<Frame>,
+    /// When it shows itself next: by a Heartbeat, or a Join.
+    next_beat: Nanos,
+    wants_view: bool,
+    counts: Counts,
+}
+
+/// Who this process is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// Its disk.
+    pub id: MemberId,
+    /// Itself: higher than any before it on this disk.
+    pub incarnation: Incarnation,
+    /// Where others reach it.
+    pub address: Address,
+}
+
+/// What was counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Frames of a view that is over, or too far ahead.
+    pub frames_of_other_views: u64,
+    /// Frames of other clusters, disks or processes.
+    pub strangers: u64,
+    /// What a member cannot have done, if it runs the same code.
+    pub violations: u64,
+}
+
+/// How a process begins.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// A new cluster, whose only member it is at first.
+    Found {
+        /// Drawn at random.
+        cluster: ClusterId,
+        /// Minutes since the beginning of 2026, so that the fences of a wiped folder do not fall.
+        first_view: ViewNumber,
+    },
+    /// One of a cluster that exists: it has been a member before, or knows some addresses to ask at.
+    Join {
+        /// What its disk holds; an empty one, if it is new.
+        disk: Disk,
+        /// Where others may be.
+        seeds: Vec<Address>,
+    },
+}
+
+/// Something that happens to a process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// Time has passed.
+    Tick,
+    /// A frame arrives.
+    Frame(Frame),
+    /// The last batch is durable.
+    Written,
+    /// A client wants something.
+    Call(Call),
+    /// Take no new requests, and leave once nothing is held here any more.
+    Leave,
+}
+
+/// Something that a process wants done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Send a frame. It may get lost, be doubled, and overtake others.
+    Send(Address, Frame),
+    /// Write this, all or nothing, and say [`Input::Written`].
+    Persist(Batch),
+    /// Tell a client that it is inside.
+    Granted {
+        /// Whose request.
+        session: SessionId,
+        /// Which.
+        request: RequestId,
+        /// Where.
+        name: Name,
+        /// Its number.
+        fence: Fence,
+        /// The oldest grant that may still be alive.
+        floor: Fence,
+        /// Until when it is its own, on this machine's clock, if its session is not renewed.
+        deadline: Nanos,
+    },
+    /// Tell a client that it does not get what it asked for.
+    Failed {
+        /// Whose request.
+        session: SessionId,
+        /// Which.
+        request: RequestId,
+        /// Why.
+        failure: Failure,
+    },
+    /// Tell a client until when what it holds is its own.
+    Renewed {
+        /// Which.
+        session: SessionId,
+        /// On this machine's clock.
+        deadline: Nanos,
+    },
+    /// Tell a client what became of its Release.
+    Released {
+        /// Whose.
+        session: SessionId,
+        /// What.
+        name: Name,
+        /// Which acquisition.
+        fence: Fence,
+        /// Whether it was its own.
+        result: Result<(), Failure>,
+    },
+    /// A session has ended: its time was over, or it was never there.
+    Ended(SessionId),
+    /// This process is a member of this view.
+    Entered(ViewNumber),
+    /// All that was asked for in this view can be served.
+    Settled(ViewNumber),
+    /// Holders are to be warned: unless the lease is renewed, everything is lost at this moment.
+    Danger(Nanos),
+    /// Nothing more comes from this process. Whatever its clients held is lost.
+    Stopped(Stopped),
+}
+
+/// What a handler works with.
+pub(crate) struct Cx<'a> {
+    now: Nanos,
+    effects: &'a mut Vec<Effect>,
+    choose: &'a mut dyn FnMut(u64) -> u64,
+}
+
+impl Peer {
+    /// A process begins. What it wants done at once goes to `effects`; `choose` draws a number below the one it is given.
+    #[must_use]
+    pub fn start(
+        me: Identity,
+        charter: Charter,
+        habits: Habits,
+        start: Start,
+        now: Nanos,
+        effects: &mut Vec<Effect>,
+        choose: &mut dyn FnMut(u64) -> u64,
+    ) -> Self {
+        let pace = Pace::of(&charter);
+        let mut events = Vec::new();
+        let mut cx = agreement::Cx { events: &mut events, choose: &mut *choose };
+        let (agreement, seeds) = match start {
+            Start::Found { cluster, first_view } => {
+                let views = Views::new(cluster, charter.clone(), first_view);
+                (Agreement::found(me.id, views, pace, now, &mut cx), Vec::new())
+            }
+            Start::Join { disk, seeds } => (Agreement::resume(me.id, &disk, pace, now, &mut cx), seeds),
+        };
+        let lanes = (0..charter.shards).map(|_| Lane::new(Shard::new(habits))).collect();
+        let mut peer = Self {
+            cluster: agreement.views().map(|views| views.cluster),
+            me,
+            charter,
+            seeds,
+            agreement,
+            standing: Standing::Outside,
+            lanes,
+            sessions: Sessions::default(),
+            waiting: BTreeMap::new(),
+            leadership: None,
+            addresses: BTreeMap::new(),
+            parked: VecDeque::new(),
+            next_beat: now,
+            wants_view: false,
+            counts: Counts::default(),
+        };
+        peer.learn_addresses();
+        let mut cx = Cx { now, effects, choose };
+        peer.obey(events, &mut cx);
+        peer.go_on(&mut cx);
+        peer
+    }
+
+    /// Something happens. Whatever it is, the first thing is a look at the clock: a process that was asleep must not act
+    /// on what has been waiting for it.
+    pub fn handle(
+        &mut self,
+        now: Nanos,
+        input: Input,
+        effects: &mut Vec<Effect>,
+        choose: &mut dyn FnMut(u64) -> u64,
+    ) {
+        let mut cx = Cx { now, effects, choose };
+        if !self.may_go_on(&mut cx) {
+            return;
+        }
+        match input {
+            Input::Tick => {}
+            Input::Frame(frame) => self.on_frame(frame, &mut cx),
+            Input::Written => self.with_agreement(&mut cx, |agreement, now, cx| agreement.on_written(now, cx)),
+            Input::Call(call) => self.on_call(call, &mut cx),
+            Input::Leave => self.leave(),
+        }
+        self.go_on(&mut cx);
+    }
+
+    /// Does what is due, and sends what has been gathered.
+    fn go_on(&mut self, cx: &mut Cx<'_>) {
+        if self.agreement.deadline() <= cx.now {
+            self.with_agreement(cx, |agreement, now, cx| agreement.on_tick(now, cx));
+        }
+        self.tick_lanes(cx);
+        self.end_overdue_sessions(cx);
+        self.beat(cx);
+        self.lead(cx);
+        self.flush(cx);
+    }
+
+    /// When it next wants a tick.
+    #[must_use]
+    pub fn deadline(&self) -> Nanos {
+        if self.has_stopped() {
+            return Nanos::MAX;
+        }
+        let lanes = self.lanes.iter().filter_map(Lane::deadline);
+        let standing = self.standing.deadline(&self.charter);
+        let own = [self.agreement.deadline(), self.next_beat].into_iter();
+        own.chain(standing).chain(lanes).chain(self.sessions.next_end()).min().expect("there is always a next beat")
+    }
+
+    fn with_agreement(
+        &mut self,
+        cx: &mut Cx<'_>,
+        happen: impl FnOnce(&mut Agreement, Nanos, &mut agreement::Cx<'_>),
+    ) {
+        let mut events = Vec::new();
+        happen(&mut self.agreement, cx.now, &mut agreement::Cx { events: &mut events, choose: &mut *cx.choose });
+        self.obey(events, cx);
+    }
+
+    /// Where the members of the view are.
+    fn learn_addresses(&mut self) {
+        let Some(views) = self.agreement.views() else { return };
+        self.addresses.extend(views.members().iter().map(|(id, member)| (*id, member.address.clone())));
+    }
+
+    /// Who may know the leader: the leader, if this process knows it, or everybody that it has heard of.
+    fn whom_to_ask(&self) -> BTreeSet<Address> {
+        let known = self.addresses.values().chain(&self.seeds);
+        known.filter(|address| **address != self.me.address).cloned().collect()
+    }
+}

@@ -1,0 +1,181 @@
+//! What clients want.
+
+use alloc::vec::Vec;
+
+use serde::Serialize;
+
+use super::{Cx, Effect, Peer};
+use crate::{
+    ask::{Ask, Failure, Patience, RequestId, SessionId},
+    fence::Fence,
+    name::Name,
+    shard::{self, Nanos, Shard, Waiter, Why},
+    view::ViewNumber,
+};
+
+/// What a client wants.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Call {
+    /// It is there, and if it does not show itself for so long, it is gone.
+    Open {
+        /// Which.
+        session: SessionId,
+        /// How long; until it is ended, if nothing is said. A lease is shorter than any promise: see [`Effect::Renewed`].
+        ttl: Option<Nanos>,
+    },
+    /// It shows itself.
+    Renew(SessionId),
+    /// It is gone.
+    End(SessionId),
+    /// It wants to be inside.
+    Acquire {
+        /// Who.
+        session: SessionId,
+        /// A number larger than that of any request before.
+        request: RequestId,
+        /// Where.
+        name: Name,
+        /// As what.
+        ask: Ask,
+        /// How long it waits.
+        patience: Patience,
+    },
+    /// It does not want to wait any more.
+    Cancel(RequestId),
+    /// It has left.
+    Release {
+        /// Who.
+        session: SessionId,
+        /// Where.
+        name: Name,
+        /// Which acquisition.
+        fence: Fence,
+    },
+}
+
+/// How a process is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Status {
+    /// The view that it is a member of.
+    pub view: Option<ViewNumber>,
+    /// Whether all shards are settled in it.
+    pub settled: bool,
+    /// Whether it leads the agreement.
+    pub leads: bool,
+    /// How many sessions there are.
+    pub sessions: usize,
+    /// How many names something is known of here in this view.
+    pub names: usize,
+    /// How many names have clients here.
+    pub used_names: usize,
+}
+
+impl Peer {
+    pub(super) fn on_call(&mut self, call: Call, cx: &mut Cx<'_>) {
+        match call {
+            Call::Open { session, ttl } => {
+                let open = self.sessions.open(cx.now, session, ttl);
+                self.tell_deadline(session, open, cx);
+            }
+            Call::Renew(session) => {
+                let open = self.sessions.renew(cx.now, session);
+                self.tell_deadline(session, open, cx);
+            }
+            Call::End(session) => self.end_session(session, cx),
+            Call::Acquire { session, request, name, ask, patience } => {
+                let waiter = Waiter { session, request, ask, patience, since: cx.now };
+                self.acquire(&name, waiter, cx);
+            }
+            Call::Cancel(request) => {
+                if let Some(name) = self.waiting.get(&request).cloned() {
+                    self.in_shard(&name, cx, |now, shard, out| {
+                        shard.cancel(now, &name, request, out);
+                    });
+                }
+            }
+            Call::Release { session, name, fence } => {
+                let mut result = Ok(());
+                self.in_shard(&name, cx, |now, shard, out| result = shard.release(now, session, &name, fence, out));
+                cx.effects.push(Effect::Released { session, name, fence, result });
+            }
+        }
+    }
+
+    fn acquire(&mut self, name: &Name, waiter: Waiter, cx: &mut Cx<'_>) {
+        let (session, request) = (waiter.session, waiter.request);
+        let failure = match self.member() {
+            None => Some(Failure::NoMember),
+            Some(member) if member.leaving => Some(Failure::Leaving),
+            Some(_) if self.deadline_of(session).is_none() => Some(Failure::NoSession),
+            Some(_) => None,
+        };
+        if let Some(failure) = failure {
+            return cx.effects.push(Effect::Failed { session, request, failure });
+        }
+        self.waiting.insert(request, name.clone());
+        self.in_shard(name, cx, |now, shard, out| shard.acquire(now, name, waiter, out));
+    }
+
+    pub(super) fn end_session(&mut self, session: SessionId, cx: &mut Cx<'_>) {
+        if !self.sessions.end(session) {
+            return;
+        }
+        for shard in 0..self.lanes.len() {
+            let effects = self.lanes[shard].run(cx.now, |shard, out| shard.end_session(cx.now, session, out));
+            self.carry_out(effects, cx);
+        }
+    }
+
+    pub(super) fn end_overdue_sessions(&mut self, cx: &mut Cx<'_>) {
+        while let Some(session) = self.sessions.overdue(cx.now) {
+            self.end_session(session, cx);
+            cx.effects.push(Effect::Ended(session));
+        }
+    }
+
+    fn tell_deadline(&self, session: SessionId, open: bool, cx: &mut Cx<'_>) {
+        let deadline = self.deadline_of(session).filter(|_| open);
+        cx.effects.push(match deadline {
+            Some(deadline) => Effect::Renewed { session, deadline },
+            None => Effect::Ended(session),
+        });
+    }
+
+    /// Until when what a session holds is its own: never longer than this member's lease.
+    pub(super) fn deadline_of(&self, session: SessionId) -> Option<Nanos> {
+        let stop = self.member().map_or(0, |member| member.lease.stop(&self.charter));
+        self.sessions.deadline(session, stop)
+    }
+
+    fn in_shard(
+        &mut self,
+        name: &Name,
+        cx: &mut Cx<'_>,
+        happen: impl FnOnce(Nanos, &mut Shard, &mut shard::Effects),
+    ) {
+        let now = cx.now;
+        let lane = &mut self.lanes[usize::from(name.shard(self.charter.shards))];
+        let effects = lane.run(now, |shard, out| happen(now, shard, out));
+        self.carry_out(effects, cx);
+    }
+
+    /// Why somebody would have to wait for a name here.
+    #[must_use]
+    pub fn why(&self, name: &Name) -> Why {
+        self.lanes[usize::from(name.shard(self.charter.shards))].shard.why(name)
+    }
+
+    /// How it is.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let names: Vec<_> = self.lanes.iter().map(|lane| lane.shard.names()).collect();
+        Status {
+            view: self.member().map(|member| member.view.number),
+            settled: self.member().is_some() && self.lanes.iter().all(|lane| lane.shard.is_settled()),
+            leads: self.agreement.leads().is_some(),
+            sessions: self.sessions.len(),
+            names: names.iter().map(|(known, _)| known).sum(),
+            used_names: names.iter().map(|(_, used)| used).sum(),
+        }
+    }
+}

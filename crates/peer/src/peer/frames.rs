@@ -1,0 +1,135 @@
+//! Frames that come, and frames that go.
+
+use alloc::vec::Vec;
+
+use super::{Cx, Effect, MOST_PARKED, Peer};
+use crate::{
+    frame::{Body, Frame, Item, Membership},
+    identity::{Address, MemberId},
+    shard,
+    view::ViewNumber,
+};
+
+impl Peer {
+    /// A frame arrives. Whatever does not concern this process changes nothing.
+    pub(super) fn on_frame(&mut self, frame: Frame, cx: &mut Cx<'_>) {
+        if self.is_strange(&frame) {
+            self.counts.strangers += 1;
+            return;
+        }
+        let Frame { from, incarnation, .. } = frame;
+        match frame.body {
+            Body::Agreement(message) => {
+                self.with_agreement(cx, |agreement, now, cx| agreement.on_message(now, from, message, cx));
+            }
+            Body::Membership(message) => self.on_membership(from, incarnation, message, cx),
+            Body::Shard { view, .. } if self.is_next(view) => self.park(frame),
+            Body::Shard { view, shard, items } => {
+                let member = self.member().filter(|member| member.view.number == view);
+                let Some(node) = member.and_then(|member| member.view.process(from, incarnation)) else {
+                    self.counts.frames_of_other_views += 1;
+                    return;
+                };
+                let Some(lane) = self.lanes.get_mut(usize::from(shard)) else {
+                    self.counts.violations += 1;
+                    return;
+                };
+                let effects = lane.receive(cx.now, node, items);
+                self.carry_out(effects, cx);
+            }
+        }
+    }
+
+    fn is_strange(&self, frame: &Frame) -> bool {
+        let to_another = frame.to.is_some_and(|to| to != self.me.id);
+        let of_another_cluster = match (frame.cluster, self.cluster) {
+            (Some(theirs), Some(ours)) => theirs != ours,
+            // Who has not joined any cluster can only ask; who belongs to none believes whom it has asked.
+            (None, _) => !matches!(frame.body, Body::Membership(Membership::Join { .. })),
+            (Some(_), None) => false,
+        };
+        to_another || of_another_cluster || frame.from == self.me.id
+    }
+
+    /// What is one view ahead waits for it. That there is such a view is believed only when the log says so.
+    fn is_next(&self, view: ViewNumber) -> bool {
+        let current = self.agreement.views().map_or(0, |views| views.number());
+        view == current + 1
+    }
+
+    fn park(&mut self, frame: Frame) {
+        if self.parked.len() < MOST_PARKED {
+            self.parked.push_back(frame); // What does not fit is sent again.
+        }
+    }
+
+    /// Does what a shard wants done.
+    pub(super) fn carry_out(&mut self, effects: Vec<shard::Effect>, cx: &mut Cx<'_>) {
+        for effect in effects {
+            match effect {
+                shard::Effect::Granted { session, request, name, fence, floor } => {
+                    self.waiting.remove(&request);
+                    let deadline = self.deadline_of(session).expect("whoever ends takes its requests along");
+                    cx.effects.push(Effect::Granted { session, request, name, fence, floor, deadline });
+                }
+                shard::Effect::Failed { session, request, failure } => {
+                    self.waiting.remove(&request);
+                    cx.effects.push(Effect::Failed { session, request, failure });
+                }
+                shard::Effect::NewViewWanted => self.wants_view = true,
+                shard::Effect::Settled => self.note_settled(cx),
+                shard::Effect::Violation(..) => self.counts.violations += 1,
+                shard::Effect::Send(..) => unreachable!("the lane has taken it"),
+            }
+        }
+    }
+
+    fn note_settled(&self, cx: &mut Cx<'_>) {
+        if let Some(member) = self.member()
+            && self.lanes.iter().all(|lane| lane.shard.is_settled())
+        {
+            cx.effects.push(Effect::Settled(member.view.number));
+        }
+    }
+
+    /// What time brings in the shards.
+    pub(super) fn tick_lanes(&mut self, cx: &mut Cx<'_>) {
+        if self.member().is_none() {
+            return;
+        }
+        for shard in 0..self.lanes.len() {
+            if self.lanes[shard].deadline().is_some_and(|due| due <= cx.now) {
+                let effects = self.lanes[shard].tick(cx.now);
+                self.carry_out(effects, cx);
+            }
+        }
+    }
+
+    /// Sends what the shards have gathered.
+    pub(super) fn flush(&mut self, cx: &mut Cx<'_>) {
+        let Some(member) = self.member() else { return };
+        let view = member.view.clone();
+        for shard in 0..self.lanes.len() {
+            for (node, items) in self.lanes[shard].take_outbox() {
+                let number = u16::try_from(shard).expect("as many as the charter says");
+                let body = Body::Shard { view: view.number, shard: number, items };
+                self.send_to(view.member(node).id, body, cx);
+            }
+        }
+    }
+
+    /// Sends something to a disk, if it is known where that is.
+    pub(super) fn send_to(&mut self, to: MemberId, body: Body, cx: &mut Cx<'_>) {
+        if let Some(address) = self.addresses.get(&to).cloned() {
+            self.send(address, Some(to), body, cx);
+        }
+    }
+
+    pub(super) fn send(&mut self, address: Address, to: Option<MemberId>, body: Body, cx: &mut Cx<'_>) {
+        if self.has_stopped() {
+            return;
+        }
+        let (cluster, from, incarnation) = (self.cluster, self.me.id, self.me.incarnation);
+        cx.effects.push(Effect::Send(address, Frame { cluster, from, incarnation, to, body }));
+    }
+}

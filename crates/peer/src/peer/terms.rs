@@ -1,0 +1,165 @@
+//! What a leader does, and what the log says.
+
+use alloc::vec::Vec;
+
+use super::{
+    Cx, Effect, Peer,
+    standing::{Standing, Stopped},
+};
+use crate::{
+    agreement::Event,
+    charter::Charter,
+    frame::{Body, Membership},
+    identity::{Incarnation, MemberId},
+    leadership::{Heartbeat, Leadership},
+};
+
+/// So many addresses are remembered besides those of members.
+const MOST_SEEDS: usize = 64;
+
+impl Peer {
+    /// Carries out what the agreement wants done.
+    pub(super) fn obey(&mut self, events: Vec<Event>, cx: &mut Cx<'_>) {
+        for event in events {
+            match event {
+                Event::Send(to, message) => self.send_to(to, Body::Agreement(message), cx),
+                Event::Persist(batch) => cx.effects.push(Effect::Persist(batch)),
+                Event::Viewed(view) => {
+                    self.cluster = self.agreement.views().map(|views| views.cluster);
+                    self.learn_addresses();
+                    self.note_outcome(cx);
+                    self.on_view(view, cx);
+                }
+                Event::Refused(..) => self.note_outcome(cx),
+                Event::Leads => self.leadership = Some(Leadership::default()),
+                Event::Follows => self.leadership = None,
+                Event::Broken(what) => self.stop(Stopped::Broken(what), cx),
+            }
+        }
+    }
+
+    fn note_outcome(&mut self, cx: &Cx<'_>) {
+        if let (Some(leadership), Some(views)) = (&mut self.leadership, self.agreement.views()) {
+            leadership.on_outcome(cx.now, views);
+        }
+    }
+
+    /// Something about membership.
+    pub(super) fn on_membership(
+        &mut self,
+        from: MemberId,
+        incarnation: Incarnation,
+        message: Membership,
+        cx: &mut Cx<'_>,
+    ) {
+        match message {
+            Membership::Join { charter, address, sent } => {
+                self.addresses.insert(from, address.clone());
+                let answer = self.answer_to_join(from, &charter);
+                if let (Membership::Wait, Some(leadership)) = (&answer, &mut self.leadership) {
+                    leadership.on_join(cx.now, from, incarnation, address, sent);
+                }
+                if from != self.me.id {
+                    self.send_to(from, Body::Membership(answer), cx);
+                }
+            }
+            Membership::Heartbeat { sent, view, unheard, wants_view } => {
+                let unheard = unheard.into_iter().collect();
+                self.on_heartbeat(Heartbeat { id: from, incarnation, sent, view, unheard, wants_view }, cx);
+            }
+            Membership::Leave => {
+                if let Some(leadership) = &mut self.leadership {
+                    leadership.on_leave(from, incarnation);
+                }
+            }
+            Membership::Renewed { sent } => {
+                if let Standing::Member(member) = &mut self.standing {
+                    member.lease.renew(sent);
+                }
+            }
+            Membership::NotLeader(Some(leader)) if self.seeds.len() < MOST_SEEDS && !self.seeds.contains(&leader) => {
+                self.seeds.push(leader);
+            }
+            Membership::Wait | Membership::NotLeader(_) => {}
+            Membership::Retired => self.stop_if_outside(Stopped::Retired, cx),
+            Membership::Refused(charter) => self.stop_if_outside(Stopped::Refused(charter), cx),
+        }
+    }
+
+    fn stop_if_outside(&mut self, why: Stopped, cx: &mut Cx<'_>) {
+        if self.standing == Standing::Outside {
+            self.stop(why, cx);
+        }
+    }
+
+    fn answer_to_join(&self, from: MemberId, charter: &Charter) -> Membership {
+        let Some(views) = self.agreement.views() else { return Membership::NotLeader(None) };
+        if *charter != views.charter {
+            return Membership::Refused(views.charter.clone());
+        }
+        if views.is_retired(from) {
+            return Membership::Retired;
+        }
+        if self.leadership.is_some() {
+            return Membership::Wait;
+        }
+        let leader = self.agreement.leader().and_then(|leader| self.addresses.get(&leader).cloned());
+        Membership::NotLeader(leader)
+    }
+
+    fn on_heartbeat(&mut self, heartbeat: Heartbeat, cx: &mut Cx<'_>) {
+        let mut round = None;
+        if self.leadership.is_some() {
+            self.with_agreement(cx, |agreement, now, cx| round = agreement.confirm(now, cx));
+        }
+        if let (Some(leadership), Some(views), Some(round)) = (&mut self.leadership, self.agreement.views(), round) {
+            leadership.on_heartbeat(cx.now, views, heartbeat, round);
+        }
+    }
+
+    /// What a leader does whenever anything has happened: answers renewals, changes the view, changes who votes.
+    pub(super) fn lead(&mut self, cx: &mut Cx<'_>) {
+        // Before its first commit it does not know all that earlier leaders have decided, removals among it.
+        let Some(since) = self.agreement.leads().and_then(|leading| leading.since) else { return };
+        self.answer_renewals(cx);
+        let (Some(leadership), Some(views)) = (&mut self.leadership, self.agreement.views()) else { return };
+        leadership.condemn(cx.now, self.me.id, &self.charter);
+        let voters = self.agreement.config().voters;
+        let (wanted, audience) = leadership.configuration(cx.now, self.me.id, views, &voters);
+        if !self.agreement.is_proposing() {
+            let agreement = &self.agreement;
+            let changes = leadership.changes(cx.now, since, views, &voters, &|id| agreement.caught_up(id));
+            if leadership.is_time(cx.now, &changes, &self.charter) {
+                self.propose(changes, cx);
+            }
+        }
+        self.with_agreement(cx, |agreement, now, cx| {
+            agreement.reconfigure(now, &wanted, &audience, cx);
+        });
+    }
+
+    fn propose(&mut self, changes: Vec<crate::views::Change>, cx: &mut Cx<'_>) {
+        // Before anything else happens: whoever is to be removed is not renewed from here on.
+        if let Some(leadership) = &mut self.leadership {
+            leadership.proposed(changes.clone());
+        }
+        let mut done = false;
+        self.with_agreement(cx, |agreement, now, cx| done = agreement.propose(now, changes, cx));
+        if !done && let Some(leadership) = &mut self.leadership {
+            leadership.proposed(Vec::new());
+        }
+    }
+
+    fn answer_renewals(&mut self, cx: &mut Cx<'_>) {
+        let confirmed = self.agreement.confirmed();
+        let Some(leadership) = &mut self.leadership else { return };
+        for renewal in leadership.answer(cx.now, confirmed) {
+            let renewed = Membership::Renewed { sent: renewal.sent };
+            if renewal.id == self.me.id {
+                self.on_membership(renewal.id, renewal.incarnation, renewed, cx);
+            } else {
+                self.send_to(renewal.id, Body::Membership(renewed), cx);
+            }
+        }
+    }
+}

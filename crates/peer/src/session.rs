@@ -1,0 +1,84 @@
+//! Sessions: the clients of a node, each for as long as it shows itself.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::{ask::SessionId, shard::Nanos};
+
+/// So many clients a node has at most.
+pub const MOST_SESSIONS: usize = 1 << 18;
+
+/// The clients of a node.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize)]
+pub struct Sessions {
+    all: BTreeMap<SessionId, Session>,
+    /// Those that end some time, the first to end first.
+    ends: BTreeSet<(Nanos, SessionId)>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+struct Session {
+    /// So long after it showed itself last it ends; if nothing is said, when its connection does.
+    ttl: Option<Nanos>,
+    end: Option<Nanos>,
+}
+
+impl Sessions {
+    /// A client comes, or shows itself. False if there are too many.
+    pub fn open(&mut self, now: Nanos, session: SessionId, ttl: Option<Nanos>) -> bool {
+        if self.all.len() >= MOST_SESSIONS && !self.all.contains_key(&session) {
+            return false;
+        }
+        self.end(session);
+        let end = ttl.map(|ttl| now.saturating_add(ttl));
+        self.ends.extend(end.map(|end| (end, session)));
+        self.all.insert(session, Session { ttl, end });
+        true
+    }
+
+    /// A client shows itself. False if it is not there any more.
+    pub fn renew(&mut self, now: Nanos, session: SessionId) -> bool {
+        let Some(ttl) = self.all.get(&session).map(|session| session.ttl) else { return false };
+        self.open(now, session, ttl)
+    }
+
+    /// A client goes. False if it was not there.
+    pub fn end(&mut self, session: SessionId) -> bool {
+        let Some(gone) = self.all.remove(&session) else { return false };
+        if let Some(end) = gone.end {
+            self.ends.remove(&(end, session));
+        }
+        true
+    }
+
+    /// One whose time is over.
+    #[must_use]
+    pub fn overdue(&self, now: Nanos) -> Option<SessionId> {
+        self.ends.first().filter(|(end, _)| *end <= now).map(|(_, session)| *session)
+    }
+
+    /// Until when what it holds is its own, given when the node itself stops.
+    #[must_use]
+    pub fn deadline(&self, session: SessionId, stop: Nanos) -> Option<Nanos> {
+        self.all.get(&session).map(|session| session.end.unwrap_or(stop).min(stop))
+    }
+
+    /// When the next one ends.
+    #[must_use]
+    pub fn next_end(&self) -> Option<Nanos> {
+        self.ends.first().map(|(end, _)| *end)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+}

@@ -1,0 +1,395 @@
+//! The lock table: one part of all names, with everything that this member knows of them.
+//!
+//! Two things are kept apart. What local clients hold and wait for ([`Clients`]) lives as long as they do. What the
+//! members work out among themselves about a name (an *instance*: a lock's place in its algorithm, or at the home of a
+//! semaphore its ledger) lives in one view. In a new view all instances are gone, and begin from their initial state:
+//!
+//! 1. whatever is held here is *re-entered*, by the algorithm itself; it cannot conflict, for the old view was safe;
+//! 2. when all of it is inside, the others are told: [`Message::Settled`];
+//! 3. when all others who may hold something have said so, the shard is settled: its clients' requests go out, the oldest
+//!    first, and new ones are granted.
+//!
+//! Until then it issues no request and grants nothing new, but handles every message of its view at once: whoever sent
+//! it is settled, or re-enters.
+//!
+//! A shard knows nothing of other shards, of leases, of lost messages. It reads no clock: whoever drives it says what
+//! time it is.
+
+mod clients;
+mod forget;
+mod ledger;
+mod lock;
+mod message;
+mod settle;
+mod why;
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
+
+pub use clients::{Clients, Hold, Waiter};
+pub use message::{Message, Reentry, Seat};
+use serde::Serialize;
+use vez_algorithms::NodeId;
+pub use why::{Holder, Reason, Why};
+
+use self::{ledger::Book, lock::Lock, settle::Place};
+use crate::{
+    ask::{Ask, Failure, Kind, Patience, RequestId, SessionId},
+    fence::Fence,
+    name::Name,
+};
+
+/// Nanoseconds on the node's own clock.
+pub type Nanos = u64;
+
+/// So many clients of a node may wait for one name.
+pub const MOST_WAITERS: usize = 1 << 16;
+/// So many names of a shard may have clients on one node.
+pub const MOST_NAMES: usize = 1 << 20;
+
+/// What a shard goes by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+pub struct Habits {
+    /// B: so many local clients are served a visit of the token while others wait for it.
+    pub visit: u32,
+    /// A name that is not used for so long is forgotten.
+    pub idle: Nanos,
+}
+
+impl Default for Habits {
+    fn default() -> Self {
+        Self { visit: 16, idle: 30_000_000_000 }
+    }
+}
+
+/// One part of the lock table.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub struct Shard {
+    habits: Habits,
+    /// The view, and how far it is settled.
+    place: Option<Place>,
+    /// What is known of names in this view.
+    instances: BTreeMap<Name, Instance>,
+    /// The clients of this node. They alone say what is held.
+    clients: BTreeMap<Name, Clients>,
+    /// How many requests and holds of a session there are for each name.
+    sessions: BTreeMap<SessionId, BTreeMap<Name, u32>>,
+    /// In this view a name is born with this many grants behind it: as many as any that was forgotten had.
+    floor: u64,
+    /// The number of the next try.
+    next_try: u64,
+    /// Waiters that give up some time.
+    timeouts: BTreeSet<(Nanos, Name, RequestId)>,
+    /// When to look whether a name is still idle.
+    idle_checks: BTreeSet<(Nanos, Name)>,
+}
+
+/// What is known of a name in this view.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+enum Instance {
+    /// Our part in the algorithm of a lock.
+    Lock(Lock),
+    /// The ledger of a name whose home this is.
+    Book(Book),
+}
+
+/// What a shard wants done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Send this to another member of the view.
+    Send(NodeId, Message),
+    /// Tell a client that it is inside.
+    Granted {
+        /// Whose request.
+        session: SessionId,
+        /// Which.
+        request: RequestId,
+        /// Where.
+        name: Name,
+        /// Its number.
+        fence: Fence,
+        /// The oldest grant that may still be alive: its own, but for a semaphore.
+        floor: Fence,
+    },
+    /// Tell a client that it does not get what it asked for.
+    Failed {
+        /// Whose request.
+        session: SessionId,
+        /// Which.
+        request: RequestId,
+        /// Why.
+        failure: Failure,
+    },
+    /// The numbers of this view run out: ask for a new one.
+    NewViewWanted,
+    /// This shard is settled in its view.
+    Settled,
+    /// A member did what it cannot do.
+    Violation(NodeId, &'static str),
+}
+
+/// Where effects go.
+pub type Effects = Vec<Effect>;
+
+impl Shard {
+    /// Nobody has asked for anything, and there is no view.
+    #[must_use]
+    pub fn new(habits: Habits) -> Self {
+        Self {
+            habits,
+            place: None,
+            instances: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            floor: 0,
+            next_try: 0,
+            timeouts: BTreeSet::new(),
+            idle_checks: BTreeSet::new(),
+        }
+    }
+
+    /// A client asks.
+    pub fn acquire(&mut self, now: Nanos, name: &Name, waiter: Waiter, out: &mut Effects) {
+        if let Err(failure) = self.admissible(name, &waiter) {
+            return out.push(Effect::Failed { session: waiter.session, request: waiter.request, failure });
+        }
+        let clients = self.clients.entry(name.clone()).or_insert_with(|| Clients::new(waiter.ask.kind()));
+        if let Patience::Until(end) = waiter.patience {
+            self.timeouts.insert((end, name.clone(), waiter.request));
+        }
+        *self.sessions.entry(waiter.session).or_default().entry(name.clone()).or_default() += 1;
+        let (request, is_lock) = (waiter.request, clients.kind == Kind::Lock);
+        clients.waiting.push_back(waiter);
+        if !self.is_settled() {
+            return; // It asks when the shard is settled.
+        }
+        if is_lock {
+            self.serve_lock(now, name, out);
+        } else {
+            self.ask_home(now, name, request, out);
+        }
+    }
+
+    /// Whether a request can be taken at all.
+    fn admissible(&self, name: &Name, waiter: &Waiter) -> Result<(), Failure> {
+        let Some(place) = &self.place else { return Err(Failure::NoMember) };
+        let asked = waiter.ask.kind();
+        if let Some(clients) = self.clients.get(name)
+            && clients.kind != asked
+        {
+            return Err(Failure::Mismatch { name: name.clone(), is: clients.kind, asked });
+        }
+        if let Ask::Semaphore { units, weight } = waiter.ask
+            && (weight > units || units == 0)
+        {
+            return Err(Failure::TooHeavy { name: name.clone(), units, weight });
+        }
+        if waiter.patience == Patience::Try {
+            if !self.is_settled() {
+                return Err(Failure::Settling(place.view.number));
+            }
+            if asked == Kind::Lock && self.is_busy_here(name) {
+                return Err(Failure::Busy(name.clone()));
+            }
+        }
+        match self.clients.get(name) {
+            Some(clients) if clients.waiting.len() >= MOST_WAITERS => Err(Failure::TooMany(MOST_WAITERS, "waiters")),
+            None if self.clients.len() >= MOST_NAMES => Err(Failure::TooMany(MOST_NAMES, "names")),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// A client gives up waiting. False if that request does not wait.
+    pub fn cancel(&mut self, now: Nanos, name: &Name, request: RequestId, out: &mut Effects) -> bool {
+        self.give_up(now, name, request, Failure::Cancelled(name.clone()), out)
+    }
+
+    fn give_up(&mut self, now: Nanos, name: &Name, request: RequestId, failure: Failure, out: &mut Effects) -> bool {
+        let Some(waiter) = self.withdraw(now, name, request, out) else { return false };
+        out.push(Effect::Failed { session: waiter.session, request, failure });
+        true
+    }
+
+    /// Takes a waiter out of everything that knows of it.
+    fn withdraw(&mut self, now: Nanos, name: &Name, request: RequestId, out: &mut Effects) -> Option<Waiter> {
+        let clients = self.clients.get_mut(name)?;
+        let waiter = clients.withdraw(request)?;
+        let kind = clients.kind;
+        self.forget_waiter(name, &waiter);
+        if kind == Kind::Lock {
+            self.forsake_lock(now, name, out);
+        } else if self.is_settled() {
+            self.send_home(now, name, |name| Message::Release { name, request }, out);
+        }
+        self.drop_clients(name);
+        Some(waiter)
+    }
+
+    /// A client gives back what it holds.
+    ///
+    /// # Errors
+    /// If that session does not hold that name under that fence.
+    pub fn release(
+        &mut self,
+        now: Nanos,
+        session: SessionId,
+        name: &Name,
+        fence: Fence,
+        out: &mut Effects,
+    ) -> Result<(), Failure> {
+        let clients = self.clients.get_mut(name);
+        let hold = clients.and_then(|clients| clients.give_back(session, fence));
+        let Some(hold) = hold else { return Err(Failure::NotYours(name.clone())) };
+        self.give_back(now, name, &hold, out);
+        Ok(())
+    }
+
+    /// What was held is held no longer.
+    fn give_back(&mut self, now: Nanos, name: &Name, hold: &Hold, out: &mut Effects) {
+        if hold.ask.kind() == Kind::Lock {
+            self.leave_lock(now, name, hold.inside, out);
+        } else if hold.inside {
+            let request = hold.request;
+            self.send_home(now, name, |name| Message::Release { name, request }, out);
+        } // Otherwise it is being re-entered, and released when that is done.
+        self.forget_session(hold.session, name);
+        self.drop_clients(name);
+    }
+
+    /// A session ends: it gives back all that it holds, and waits for nothing any more.
+    pub fn end_session(&mut self, now: Nanos, session: SessionId, out: &mut Effects) {
+        for name in self.sessions.remove(&session).unwrap_or_default().into_keys() {
+            let waits = |clients: &Clients| {
+                clients.waiting.iter().find(|waiter| waiter.session == session).map(|waiter| waiter.request)
+            };
+            // The waiters first, so that what it gives back is not granted to itself.
+            while let Some(request) = self.clients.get(&name).and_then(waits) {
+                self.withdraw(now, &name, request, out);
+            }
+            let holds = |clients: &mut Clients| {
+                let at = clients.holds.iter().position(|hold| hold.session == session)?;
+                Some(clients.holds.remove(at))
+            };
+            while let Some(hold) = self.clients.get_mut(&name).and_then(holds) {
+                self.give_back(now, &name, &hold, out);
+            }
+        }
+    }
+
+    /// What a session holds.
+    pub fn holds(&self, session: SessionId) -> impl Iterator<Item = (&Name, &Hold)> {
+        let of_name = |(name, clients)| {
+            let clients: &Clients = clients;
+            clients.holds.iter().map(move |hold| (name, hold))
+        };
+        self.clients.iter().flat_map(of_name).filter(move |(_, hold)| hold.session == session)
+    }
+
+    /// Another member of the view says something.
+    pub fn message(&mut self, now: Nanos, from: NodeId, message: Message, out: &mut Effects) {
+        match message {
+            Message::Settled => self.on_settled(now, from, out),
+            Message::Lock { name, message, counter } => self.on_lock(now, from, &name, message, counter, out),
+            Message::Idle { name } => self.on_idle(now, &name, out),
+            Message::Ask { name, request, ask, now_or_never } => {
+                self.on_ask(now, &name, Seat { node: from, request }, ask, now_or_never, out);
+            }
+            Message::Release { name, request } => self.on_release(now, &name, Seat { node: from, request }, out),
+            Message::Reenter { name, kind, holds } => self.on_reenter(now, from, name, kind, holds, out),
+            Message::Reentered { name, requests } => self.on_reentered(now, &name, requests, out),
+            Message::Grant { name, request, fence, floor } => self.on_grant(now, &name, request, fence, floor, out),
+            Message::Busy { name, request } => self.on_denial(&name, request, Failure::Busy(name.clone()), out),
+            Message::Exhausted { name, request } => self.on_denial(&name, request, Failure::NoMoreFences, out),
+            Message::Mismatch { name, request, is } => self.on_mismatch(&name, request, is, out),
+        }
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Nanos, out: &mut Effects) {
+        while let Some((end, _, _)) = self.timeouts.first()
+            && *end <= now
+        {
+            let (_, name, request) = self.timeouts.pop_first().expect("there is a first");
+            self.give_up(now, &name, request, Failure::TimedOut(name.clone()), out);
+        }
+        while let Some((due, _)) = self.idle_checks.first()
+            && *due <= now
+        {
+            let (_, name) = self.idle_checks.pop_first().expect("there is a first");
+            self.check_idle(now, &name, out);
+        }
+    }
+
+    /// When the next thing is due.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Nanos> {
+        let timeout = self.timeouts.first().map(|(end, _, _)| *end);
+        let idle = self.idle_checks.first().map(|(due, _)| *due);
+        timeout.into_iter().chain(idle).min()
+    }
+
+    /// How many names something is known of, and how many have clients here.
+    #[must_use]
+    pub fn names(&self) -> (usize, usize) {
+        (self.instances.len(), self.clients.len())
+    }
+
+    /// Sends something to the home of a name; at the home itself it happens at once.
+    fn send_home(&mut self, now: Nanos, name: &Name, message: impl FnOnce(Name) -> Message, out: &mut Effects) {
+        let Some(place) = &self.place else { return };
+        let (home, me) = (place.view.home(name), place.me);
+        if home == me {
+            self.message(now, me, message(name.clone()), out);
+        } else {
+            out.push(Effect::Send(home, message(name.clone())));
+        }
+    }
+
+    /// Sends something to a member; to this one itself it happens at once.
+    fn send(&mut self, now: Nanos, to: NodeId, message: Message, out: &mut Effects) {
+        if self.place.as_ref().is_some_and(|place| place.me == to) {
+            self.message(now, to, message, out);
+        } else {
+            out.push(Effect::Send(to, message));
+        }
+    }
+
+    fn forget_timeout(&mut self, name: &Name, waiter: &Waiter) {
+        if let Patience::Until(end) = waiter.patience {
+            self.timeouts.remove(&(end, name.clone(), waiter.request));
+        }
+    }
+
+    /// One who waited is gone.
+    fn forget_waiter(&mut self, name: &Name, waiter: &Waiter) {
+        self.forget_timeout(name, waiter);
+        self.forget_session(waiter.session, name);
+    }
+
+    /// One request or hold of a session for a name is gone.
+    fn forget_session(&mut self, session: SessionId, name: &Name) {
+        let Some(names) = self.sessions.get_mut(&session) else { return };
+        if let Some(count) = names.get_mut(name) {
+            *count -= 1;
+            if *count == 0 {
+                names.remove(name);
+            }
+        }
+        if names.is_empty() {
+            self.sessions.remove(&session);
+        }
+    }
+
+    /// Whether a client of this node holds it or waits for it.
+    fn is_wanted(&self, name: &Name) -> bool {
+        self.clients.get(name).is_some_and(|clients| !clients.is_empty())
+    }
+
+    fn drop_clients(&mut self, name: &Name) {
+        if self.clients.get(name).is_some_and(Clients::is_empty) {
+            self.clients.remove(name);
+        }
+    }
+}

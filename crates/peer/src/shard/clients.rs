@@ -1,0 +1,81 @@
+//! The local clients of a name: who holds it here, and who waits here. It is all that outlives a view.
+
+use alloc::{collections::VecDeque, vec::Vec};
+
+use serde::Serialize;
+
+use crate::{
+    ask::{Ask, Kind, Patience, RequestId, SessionId},
+    fence::Fence,
+};
+
+/// What a client of this node has.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub struct Hold {
+    /// Whose it is.
+    pub session: SessionId,
+    /// By which request it came.
+    pub request: RequestId,
+    /// As what.
+    pub ask: Ask,
+    /// The number of its grant.
+    pub fence: Fence,
+    /// Since when, on the node's clock.
+    pub since: u64,
+    /// Whether it is inside in the present view.
+    pub inside: bool,
+}
+
+/// A client of this node that waits.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub struct Waiter {
+    /// Whose it is.
+    pub session: SessionId,
+    /// Its request.
+    pub request: RequestId,
+    /// What for.
+    pub ask: Ask,
+    /// How long.
+    pub patience: Patience,
+    /// Since when, on the node's clock.
+    pub since: u64,
+}
+
+/// The clients of a name.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub struct Clients {
+    /// What they take it for.
+    pub kind: Kind,
+    /// Who holds it.
+    pub holds: Vec<Hold>,
+    /// Who waits, the oldest first.
+    pub waiting: VecDeque<Waiter>,
+}
+
+impl Clients {
+    pub(super) fn new(kind: Kind) -> Self {
+        Self { kind, holds: Vec::new(), waiting: VecDeque::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.holds.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Takes out one who waits.
+    pub(super) fn withdraw(&mut self, request: RequestId) -> Option<Waiter> {
+        let at = self.waiting.iter().position(|waiter| waiter.request == request)?;
+        self.waiting.remove(at)
+    }
+
+    /// Takes out what a session holds under a fence.
+    pub(super) fn give_back(&mut self, session: SessionId, fence: Fence) -> Option<Hold> {
+        let at = self.holds.iter().position(|hold| hold.session == session && hold.fence == fence)?;
+        Some(self.holds.remove(at))
+    }
+
+    /// What waits becomes what is held.
+    pub(super) fn hold(&mut self, waiter: Waiter, fence: Fence, now: u64) {
+        let Waiter { session, request, ask, .. } = waiter;
+        self.holds.push(Hold { session, request, ask, fence, since: now, inside: true });
+    }
+}

@@ -1,0 +1,238 @@
+//! Semaphores, groups, readers and writers, elections: the home of a name keeps a ledger of who is inside and who waits.
+//!
+//! An entry costs three messages: Ask, Grant, Release; none at the home itself. The ledger dies with its home, or with the
+//! view; those who are inside write it anew. A client that gave up and one that left say the same, Release: where its Ask is
+//! overtaken by it, the client is granted what it no longer wants, and gives it back.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+
+use serde::Serialize;
+use vez_algorithms::{NodeId, ledger::Ledger};
+
+use super::{Effect, Effects, Instance, Message, Nanos, Reentry, Seat, Shard, forget::Rest};
+use crate::{
+    ask::{Ask, Failure, Kind, Label, Patience, RequestId},
+    fence::{Fence, LATE_COUNTER},
+    name::Name,
+};
+
+/// The ledger of a name whose home this is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub(super) struct Book {
+    kind: Kind,
+    ledger: Ledger<Seat, Label>,
+    /// The fence of each who is inside.
+    fences: BTreeMap<Seat, Fence>,
+    /// How many fences were given out in this view.
+    pub counter: u64,
+    pub rest: Rest,
+}
+
+impl Book {
+    fn new(kind: Kind, floor: u64) -> Self {
+        let ledger = Ledger::new(kind.units());
+        Self { kind, ledger, fences: BTreeMap::new(), counter: floor, rest: Rest::default() }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.ledger.is_idle()
+    }
+
+    /// The oldest grant that may still be alive.
+    fn floor(&self) -> Option<Fence> {
+        self.fences.values().min().copied()
+    }
+
+    /// Those inside with their fences, and those who wait, in their order.
+    pub(super) fn inside(&self) -> &BTreeMap<Seat, Fence> {
+        &self.fences
+    }
+
+    pub(super) fn waiting(&self) -> impl Iterator<Item = Seat> + '_ {
+        self.ledger.waiting().map(|(seat, _, _)| seat)
+    }
+
+    /// The number of the next one who enters: that of the session that it joins, or a new one.
+    fn number(&mut self, view: u64) -> Option<Fence> {
+        if self.kind.shares_fence()
+            && let Some(fence) = self.floor()
+        {
+            return Some(fence);
+        }
+        let fence = Fence::new(view, self.counter + 1)?;
+        self.counter += 1;
+        Some(fence)
+    }
+}
+
+impl Shard {
+    /// A client of ours wants in.
+    pub(super) fn ask_home(&mut self, now: Nanos, name: &Name, request: RequestId, out: &mut Effects) {
+        let Some(clients) = self.clients.get(name) else { return };
+        let Some(waiter) = clients.waiting.iter().find(|waiter| waiter.request == request) else { return };
+        let (ask, now_or_never) = (waiter.ask.clone(), waiter.patience == Patience::Try);
+        self.send_home(now, name, |name| Message::Ask { name, request, ask, now_or_never }, out);
+    }
+
+    /// A client of a member wants in.
+    pub(super) fn on_ask(
+        &mut self,
+        now: Nanos,
+        name: &Name,
+        seat: Seat,
+        ask: Ask,
+        now_or_never: bool,
+        out: &mut Effects,
+    ) {
+        let asked = ask.kind();
+        self.give_way(name);
+        let new = || Instance::Book(Book::new(asked, self.floor));
+        let is = match self.instances.entry(name.clone()).or_insert_with(new) {
+            Instance::Book(book) => book.kind,
+            Instance::Lock(_) => Kind::Lock,
+        };
+        if is != asked {
+            let mismatch = Message::Mismatch { name: name.clone(), request: Some(seat.request), is };
+            return self.send(now, seat.node, mismatch, out);
+        }
+        self.change(now, name, seat.node, |ledger| ledger.ask(seat, ask.weight(), ask.label(seat)), out);
+        let waits = |book: &Book| book.ledger.waits(seat);
+        if now_or_never && self.book(name).is_some_and(|book| waits(book)) {
+            self.change(now, name, seat.node, |ledger| ledger.cancel(seat), out);
+            self.send(now, seat.node, Message::Busy { name: name.clone(), request: seat.request }, out);
+        }
+    }
+
+    /// A lock that nobody uses and whose token is here need not stand in the way of something else.
+    fn give_way(&mut self, name: &Name) {
+        if self.is_idle_at_home(name) {
+            self.forget(name, &mut Vec::new());
+        }
+    }
+
+    /// A client of a member has left, or waits no longer.
+    pub(super) fn on_release(&mut self, now: Nanos, name: &Name, seat: Seat, out: &mut Effects) {
+        let Some(book) = self.book(name) else { return };
+        if book.ledger.waits(seat) {
+            self.change(now, name, seat.node, |ledger| ledger.cancel(seat), out);
+        } else if book.ledger.holds(seat) {
+            book.fences.remove(&seat);
+            self.change(now, name, seat.node, |ledger| ledger.release(seat), out);
+        } // Otherwise it has overtaken its Ask, or comes a second time.
+        self.rest(now, name);
+    }
+
+    /// Clients of a member were inside before this view.
+    pub(super) fn on_reenter(
+        &mut self,
+        now: Nanos,
+        from: NodeId,
+        name: Name,
+        kind: Kind,
+        holds: Vec<Reentry>,
+        out: &mut Effects,
+    ) {
+        let new = || Instance::Book(Book::new(kind, self.floor));
+        let Instance::Book(book) = self.instances.entry(name.clone()).or_insert_with(new) else {
+            return out.push(Effect::Violation(from, "what was a lock is re-entered as something else"));
+        };
+        let mut requests = Vec::new();
+        for Reentry { request, ask, fence } in holds {
+            let seat = Seat { node: from, request };
+            if let Err(what) = book.ledger.readmit(seat, ask.weight(), ask.label(seat)) {
+                return out.push(Effect::Violation(from, what));
+            }
+            book.fences.insert(seat, fence); // Its own, never a fresh one: it was granted long ago.
+            requests.push(request);
+        }
+        self.send(now, from, Message::Reentered { name, requests }, out);
+    }
+
+    /// A client of ours is inside; or was, had it not given up.
+    pub(super) fn on_grant(
+        &mut self,
+        now: Nanos,
+        name: &Name,
+        request: RequestId,
+        fence: Fence,
+        floor: Fence,
+        out: &mut Effects,
+    ) {
+        let waiter = self.clients.get_mut(name).and_then(|clients| clients.withdraw(request));
+        let Some(waiter) = waiter else {
+            return self.send_home(now, name, |name| Message::Release { name, request }, out);
+        };
+        self.forget_timeout(name, &waiter);
+        let session = waiter.session;
+        self.clients.get_mut(name).expect("it has a client").hold(waiter, fence, now);
+        out.push(Effect::Granted { session, request, name: name.clone(), fence, floor });
+    }
+
+    /// A client of ours does not get in.
+    pub(super) fn on_denial(&mut self, name: &Name, request: RequestId, failure: Failure, out: &mut Effects) {
+        let waiter = self.clients.get_mut(name).and_then(|clients| clients.withdraw(request));
+        let Some(waiter) = waiter else { return }; // It gave up before.
+        self.forget_waiter(name, &waiter);
+        self.drop_clients(name);
+        out.push(Effect::Failed { session: waiter.session, request, failure });
+    }
+
+    /// The name stands for something else at its home.
+    pub(super) fn on_mismatch(&mut self, name: &Name, request: Option<RequestId>, is: Kind, out: &mut Effects) {
+        let Some(request) = request else { return self.on_lock_mismatch(name, is, out) };
+        let Some(asked) = self.clients.get(name).map(|clients| clients.kind) else { return };
+        self.on_denial(name, request, Failure::Mismatch { name: name.clone(), is, asked }, out);
+    }
+
+    /// Changes the ledger, and lets in whom it admits now.
+    fn change(
+        &mut self,
+        now: Nanos,
+        name: &Name,
+        from: NodeId,
+        change: impl FnOnce(&mut Ledger<Seat, Label>) -> Result<Vec<Seat>, &'static str>,
+        out: &mut Effects,
+    ) {
+        let view = self.place.as_ref().expect("in a view").view.number;
+        let Some(book) = self.book(name) else { return };
+        let mut admitted = match change(&mut book.ledger) {
+            Ok(admitted) => admitted,
+            Err(what) => return out.push(Effect::Violation(from, what)),
+        };
+        let mut letters = Vec::new();
+        while !admitted.is_empty() {
+            let mut next = Vec::new();
+            for seat in admitted {
+                let request = seat.request;
+                if let Some(fence) = book.number(view) {
+                    book.fences.insert(seat, fence);
+                    let floor = book.floor().expect("somebody is inside");
+                    letters.push((seat.node, Message::Grant { name: name.clone(), request, fence, floor }));
+                } else {
+                    // There is no number for it: it is out again, and whoever is next has the same fate.
+                    next.extend(book.ledger.release(seat).expect("it was let in just now"));
+                    letters.push((seat.node, Message::Exhausted { name: name.clone(), request }));
+                }
+            }
+            admitted = next;
+        }
+        let late = book.counter >= LATE_COUNTER;
+        if late {
+            out.push(Effect::NewViewWanted);
+        }
+        for (to, message) in letters {
+            self.send(now, to, message, out);
+        }
+    }
+
+    fn book(&mut self, name: &Name) -> Option<&mut Book> {
+        match self.instances.get_mut(name)? {
+            Instance::Book(book) => Some(book),
+            Instance::Lock(_) => None,
+        }
+    }
+}

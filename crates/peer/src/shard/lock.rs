@@ -1,0 +1,301 @@
+//! Locks: our part in the algorithm of each, and how many local clients share it.
+//!
+//! To the algorithm a node is one; its clients stand in line here. A visit of the token serves up to B of them while
+//! somebody elsewhere waits. When the last client gives up, the request goes on for nobody, and the token moves on as it
+//! comes: a request that has its place in the order cannot be taken back.
+
+use alloc::vec::Vec;
+
+use serde::Serialize;
+use vez_algorithms::{
+    Context, Effect as Step, EffectOf, Input, NodeId, Phase, act,
+    mutex::{
+        Command, Output,
+        fila::{self, Fila},
+    },
+    step,
+};
+
+use super::{Effect, Effects, Instance, Message, Nanos, Shard, forget::Rest};
+use crate::{
+    ask::{Failure, Kind, Patience},
+    fence::{Fence, LATE_COUNTER},
+    name::Name,
+};
+
+/// Our part in the algorithm of one lock.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub(super) struct Lock {
+    pub fila: Fila,
+    /// How many were granted in this view, if the token is here.
+    pub counter: Option<u64>,
+    /// How many local clients were served while somebody elsewhere waited, since the token came.
+    visit: u32,
+    /// Whether the home was told that the token is idle here, and it has not been used since.
+    pub told_idle: bool,
+    pub rest: Rest,
+}
+
+impl Lock {
+    pub(super) fn new(me: NodeId, home: NodeId, floor: u64) -> Self {
+        Self { fila: Fila::new(me, home), counter: (me == home).then_some(floor), visit: 0, told_idle: false, rest: Rest::default() }
+    }
+}
+
+impl Shard {
+    /// Whether somebody here holds the lock or waits for it, or a request for it is known to stand in line for nobody.
+    pub(super) fn is_busy_here(&self, name: &Name) -> bool {
+        let has_clients = self.is_wanted(name);
+        let in_line = match self.instances.get(name) {
+            Some(Instance::Lock(lock)) => lock.fila.is_for_nobody(),
+            Some(Instance::Book(_)) | None => false,
+        };
+        has_clients || in_line
+    }
+
+    /// What is held is entered again: by a request like any other, before there are any others.
+    pub(super) fn reenter_lock(&mut self, now: Nanos, name: &Name, out: &mut Effects) {
+        self.make_lock(name);
+        self.command(now, name, Command::Request, out);
+    }
+
+    /// Does for the clients who wait here what can be done now.
+    pub(super) fn serve_lock(&mut self, now: Nanos, name: &Name, out: &mut Effects) {
+        if !self.is_settled() {
+            return;
+        }
+        let Some(clients) = self.clients.get(name) else { return };
+        let Some(first) = clients.waiting.front() else { return };
+        let (session, request, tries) = (first.session, first.request, first.patience == Patience::Try);
+        if let Some(Instance::Book(book)) = self.instances.get(name) {
+            let failure = Failure::Mismatch { name: name.clone(), is: book.kind(), asked: Kind::Lock };
+            self.withdraw(now, name, request, out);
+            return out.push(Effect::Failed { session, request, failure });
+        }
+        let fila = &self.make_lock(name).fila;
+        match fila.phase() {
+            Phase::Idle if tries => {
+                self.next_try += 1;
+                let number = self.next_try;
+                self.act(now, name, |fila, cx| fila.attempt(number, cx), out);
+            }
+            Phase::Idle => self.command(now, name, Command::Request, out),
+            Phase::Waiting if fila.is_for_nobody() || fila.is_pulling() => {
+                self.act(now, name, |fila, _| fila.adopt(), out);
+            }
+            // The request is on its way, or one of ours is inside.
+            Phase::Waiting | Phase::Inside => {}
+        }
+    }
+
+    /// A client has given up. If it was the last, the request goes on for nobody.
+    pub(super) fn forsake_lock(&mut self, now: Nanos, name: &Name, out: &mut Effects) {
+        let wanted = self.is_wanted(name);
+        let Some(Instance::Lock(lock)) = self.instances.get(name) else { return };
+        if !wanted && lock.fila.phase() == Phase::Waiting && !lock.fila.is_for_nobody() {
+            self.act(now, name, |fila, _| fila.forsake(), out);
+        }
+    }
+
+    /// A holder has left. If it was not inside yet in this view, its re-entry goes on for nobody.
+    pub(super) fn leave_lock(&mut self, now: Nanos, name: &Name, was_inside: bool, out: &mut Effects) {
+        if !was_inside {
+            if let Some(Instance::Lock(_)) = self.instances.get(name) {
+                self.act(now, name, |fila, _| fila.forsake(), out);
+            }
+            return self.entered(now, name, out);
+        }
+        let Some(Instance::Lock(lock)) = self.instances.get_mut(name) else { return };
+        let waits = self.clients.get(name).is_some_and(|clients| !clients.waiting.is_empty());
+        let others = lock.fila.others_wait();
+        if waits && self.is_settled() && !(others && self.visits(name) >= self.habits.visit) {
+            return self.grant_next(now, name, others, out);
+        }
+        self.command(now, name, Command::Release, out);
+        self.serve_lock(now, name, out);
+        self.rest(now, name);
+    }
+
+    fn visits(&self, name: &Name) -> u32 {
+        match self.instances.get(name) {
+            Some(Instance::Lock(lock)) => lock.visit,
+            Some(Instance::Book(_)) | None => 0,
+        }
+    }
+
+    /// A message of the algorithm.
+    pub(super) fn on_lock(
+        &mut self,
+        now: Nanos,
+        from: NodeId,
+        name: &Name,
+        message: fila::Message,
+        counter: Option<u64>,
+        out: &mut Effects,
+    ) {
+        let Some(place) = &self.place else { return };
+        let is_home = place.view.home(name) == place.me;
+        let is_token = matches!(message, fila::Message::Token(_));
+        if is_token != counter.is_some() {
+            return out.push(Effect::Violation(from, "a token without its counter, or a counter without its token"));
+        }
+        match (self.instances.get_mut(name), &message) {
+            (Some(Instance::Lock(lock)), _) => lock.counter = counter.or(lock.counter),
+            (Some(Instance::Book(book)), fila::Message::Request(_) | fila::Message::Try { .. }) => {
+                let is = book.kind();
+                return self.send(now, from, Message::Mismatch { name: name.clone(), request: None, is }, out);
+            }
+            // An answer to a try that was overtaken by the token, which came and went.
+            (_, fila::Message::Busy(_) | fila::Message::Refused(_)) => return,
+            (None, _) if is_home && !is_token => {
+                self.make_lock(name);
+            }
+            (_, _) => return out.push(Effect::Violation(from, "a word about a lock that nothing is known of")),
+        }
+        self.run(now, name, |me, fila, effects| step(me, fila, Input::Message { from, message }, effects, &mut first), out);
+    }
+
+    /// The name is something else at its home, and nothing of our request is left there.
+    pub(super) fn on_lock_mismatch(&mut self, name: &Name, is: Kind, out: &mut Effects) {
+        if let Some(Instance::Lock(lock)) = self.instances.get(name)
+            && lock.fila.phase() == Phase::Waiting
+        {
+            self.instances.remove(name);
+        }
+        let waiting = self.clients.get_mut(name).map(|clients| core::mem::take(&mut clients.waiting));
+        for waiter in waiting.into_iter().flatten() {
+            self.forget_waiter(name, &waiter);
+            let failure = Failure::Mismatch { name: name.clone(), is, asked: Kind::Lock };
+            out.push(Effect::Failed { session: waiter.session, request: waiter.request, failure });
+        }
+        self.drop_clients(name);
+    }
+
+    fn make_lock(&mut self, name: &Name) -> &mut Lock {
+        let place = self.place.as_ref().expect("in a view");
+        let instance = self.instances.entry(name.clone());
+        let new = || Instance::Lock(Lock::new(place.me, place.view.home(name), self.floor));
+        match instance.or_insert_with(new) {
+            Instance::Lock(lock) => lock,
+            Instance::Book(_) => unreachable!("whoever calls has looked"),
+        }
+    }
+
+    fn command(&mut self, now: Nanos, name: &Name, command: Command, out: &mut Effects) {
+        self.run(now, name, |me, fila, effects| step(me, fila, Input::Command(command), effects, &mut first), out);
+    }
+
+    pub(super) fn act(
+        &mut self,
+        now: Nanos,
+        name: &Name,
+        handler: impl FnOnce(&mut Fila, &mut Context<'_, Fila>),
+        out: &mut Effects,
+    ) {
+        self.run(now, name, |me, fila, effects| act(me, fila, effects, &mut first, handler), out);
+    }
+
+    /// Lets something happen to the algorithm, and does what it wants done.
+    fn run(
+        &mut self,
+        now: Nanos,
+        name: &Name,
+        happen: impl FnOnce(NodeId, &mut Fila, &mut Vec<EffectOf<Fila>>),
+        out: &mut Effects,
+    ) {
+        let me = self.place.as_ref().expect("in a view").me;
+        let Some(Instance::Lock(lock)) = self.instances.get_mut(name) else { return };
+        let mut effects = Vec::new();
+        let pulled = lock.fila.is_pulling();
+        happen(me, &mut lock.fila, &mut effects);
+        for effect in effects {
+            match effect {
+                Step::Send(to, message) => self.send_lock(name, to, message, out),
+                Step::Output(Output::Entered) => self.on_entered(now, name, out),
+                Step::Output(Output::Busy) => self.on_busy(now, name, out),
+                Step::Violation(what) => out.push(Effect::Violation(me, what)),
+                Step::SetTimer(timer, _) | Step::CancelTimer(timer) => match timer {},
+            }
+        }
+        if pulled && self.is_idle_at_home(name) {
+            return self.forget(name, out);
+        }
+        self.rest(now, name);
+    }
+
+    /// Whether the token is here, where the name's home is, and nobody wants it.
+    pub(super) fn is_idle_at_home(&self, name: &Name) -> bool {
+        let Some(Instance::Lock(lock)) = self.instances.get(name) else { return false };
+        let place = self.place.as_ref().expect("in a view");
+        let idle = lock.fila.has_token() && lock.fila.phase() == Phase::Idle;
+        idle && lock.fila.home() == place.me && !self.is_wanted(name)
+    }
+
+    fn send_lock(&mut self, name: &Name, to: NodeId, message: fila::Message, out: &mut Effects) {
+        let Some(Instance::Lock(lock)) = self.instances.get_mut(name) else { return };
+        let counter = match message {
+            fila::Message::Token(_) => {
+                (lock.visit, lock.told_idle) = (0, false);
+                Some(lock.counter.take().expect("the counter is where the token is"))
+            }
+            fila::Message::Request(_)
+            | fila::Message::Try { .. }
+            | fila::Message::Busy(_)
+            | fila::Message::Refused(_) => None,
+        };
+        out.push(Effect::Send(to, Message::Lock { name: name.clone(), message, counter }));
+    }
+
+    /// The token is here, for us.
+    fn on_entered(&mut self, now: Nanos, name: &Name, out: &mut Effects) {
+        let clients = self.clients.get_mut(name);
+        if let Some(hold) = clients.and_then(|clients| clients.holds.first_mut()) {
+            assert!(!hold.inside, "only one is inside");
+            hold.inside = true; // It keeps its fence: a new one would be a grant that nobody asked for.
+            return self.entered(now, name, out);
+        }
+        self.grant_next(now, name, false, out);
+    }
+
+    /// The first who waits here gets the lock; if there is no number left for it, or nobody waits, it moves on.
+    fn grant_next(&mut self, now: Nanos, name: &Name, others_wait: bool, out: &mut Effects) {
+        let settled = self.is_settled();
+        let place = self.place.as_ref().expect("in a view");
+        let Some(Instance::Lock(lock)) = self.instances.get_mut(name) else { return };
+        let waiter = self.clients.get_mut(name).filter(|_| settled).and_then(|clients| clients.waiting.pop_front());
+        let Some(waiter) = waiter else { return self.command(now, name, Command::Release, out) };
+        let counter = lock.counter.as_mut().expect("the counter is where the token is");
+        if *counter >= LATE_COUNTER {
+            out.push(Effect::NewViewWanted);
+        }
+        let Some(fence) = Fence::new(place.view.number, *counter + 1) else {
+            let (session, request) = (waiter.session, waiter.request);
+            self.forget_waiter(name, &waiter);
+            out.push(Effect::Failed { session, request, failure: Failure::NoMoreFences });
+            return self.grant_next(now, name, others_wait, out);
+        };
+        *counter += 1;
+        lock.told_idle = false;
+        lock.visit += u32::from(others_wait);
+        let (session, request) = (waiter.session, waiter.request);
+        self.forget_timeout(name, &waiter);
+        self.clients.get_mut(name).expect("it has a client").hold(waiter, fence, now);
+        out.push(Effect::Granted { session, request, name: name.clone(), fence, floor: fence });
+    }
+
+    /// Somebody else has the lock: who only tried is told, and if anybody else waits here, the request is theirs.
+    fn on_busy(&mut self, now: Nanos, name: &Name, out: &mut Effects) {
+        let tries = |clients: &super::Clients| {
+            clients.waiting.iter().find(|waiter| waiter.patience == Patience::Try).map(|waiter| waiter.request)
+        };
+        while let Some(request) = self.clients.get(name).and_then(tries) {
+            self.give_up(now, name, request, Failure::Busy(name.clone()), out);
+        }
+        self.serve_lock(now, name, out);
+    }
+}
+
+/// The algorithms of the table leave nothing to chance.
+fn first(_: usize) -> usize {
+    0
+}

@@ -1,0 +1,169 @@
+//! A new view: what is held is re-entered, everybody says so, and only then does anything new begin.
+
+use alloc::{collections::BTreeSet, vec::Vec};
+
+use serde::Serialize;
+use vez_algorithms::{NodeId, NodeSet};
+
+use super::{Clients, Effect, Effects, Message, Nanos, Reentry, Shard};
+use crate::{
+    ask::{Kind, RequestId},
+    name::Name,
+    view::View,
+};
+
+/// Where this member stands in the present view.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub(super) struct Place {
+    pub view: View,
+    /// This member.
+    pub me: NodeId,
+    pub settling: Settling,
+    /// Since when it is in this view.
+    pub since: Nanos,
+}
+
+/// How far a view is settled.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub(super) enum Settling {
+    /// Something is held here that is not inside yet, or somebody else has not said that it is settled.
+    Waiting {
+        /// What is to be inside before the others are told.
+        entering: BTreeSet<Name>,
+        /// Whether the others were told.
+        told: bool,
+        /// Who has not said that it is settled.
+        missing: NodeSet,
+        /// Names that somebody called idle: their tokens are pulled when this is over.
+        idle: BTreeSet<Name>,
+    },
+    /// Everything goes its way.
+    Settled,
+}
+
+impl Shard {
+    /// A new view. Whatever was known in the one before is gone; what is held is re-entered.
+    pub fn install(&mut self, now: Nanos, view: View, me: NodeId, out: &mut Effects) {
+        self.instances.clear();
+        self.idle_checks.clear();
+        self.floor = 0;
+        let held = |(name, clients): (&Name, &Clients)| (!clients.holds.is_empty()).then(|| name.clone());
+        let entering: BTreeSet<Name> = self.clients.iter().filter_map(held).collect();
+        let missing = view.older().filter(|node| *node != me).collect();
+        let settling = Settling::Waiting { entering: entering.clone(), told: false, missing, idle: BTreeSet::new() };
+        self.place = Some(Place { view, me, settling, since: now });
+        for name in entering {
+            self.reenter(now, &name, out);
+        }
+        self.settle_if_inside(now, out);
+    }
+
+    fn reenter(&mut self, now: Nanos, name: &Name, out: &mut Effects) {
+        let clients = self.clients.get_mut(name).expect("what is held has clients");
+        for hold in &mut clients.holds {
+            hold.inside = false;
+        }
+        let kind = clients.kind;
+        if kind == Kind::Lock {
+            return self.reenter_lock(now, name, out);
+        }
+        let reentry = |hold: &super::Hold| Reentry { request: hold.request, ask: hold.ask.clone(), fence: hold.fence };
+        let holds = clients.holds.iter().map(reentry).collect();
+        self.send_home(now, name, |name| Message::Reenter { name, kind, holds }, out);
+    }
+
+    /// The home has taken note of what was held here.
+    pub(super) fn on_reentered(&mut self, now: Nanos, name: &Name, requests: Vec<RequestId>, out: &mut Effects) {
+        for request in requests {
+            let holds = self.clients.get_mut(name).map_or(&mut [][..], |clients| &mut clients.holds[..]);
+            match holds.iter_mut().find(|hold| hold.request == request) {
+                Some(hold) => hold.inside = true,
+                // It was released meanwhile. A Release of then could have overtaken the Reenter.
+                None => self.send_home(now, name, |name| Message::Release { name, request }, out),
+            }
+        }
+        self.entered(now, name, out);
+    }
+
+    /// What was held of this name is inside in this view, or released.
+    pub(super) fn entered(&mut self, now: Nanos, name: &Name, out: &mut Effects) {
+        let Some(place) = &mut self.place else { return };
+        if let Settling::Waiting { entering, .. } = &mut place.settling
+            && entering.remove(name)
+        {
+            self.settle_if_inside(now, out);
+        }
+    }
+
+    /// Tells the others once all that is held here is inside.
+    fn settle_if_inside(&mut self, now: Nanos, out: &mut Effects) {
+        let Some(place) = &mut self.place else { return };
+        let Settling::Waiting { entering, told, .. } = &mut place.settling else { return };
+        if !entering.is_empty() {
+            return;
+        }
+        if !*told {
+            *told = true;
+            let others = NodeId::all(place.view.members.len()).filter(|node| *node != place.me);
+            out.extend(others.map(|node| Effect::Send(node, Message::Settled)));
+        }
+        self.settle_if_all_have(now, out);
+    }
+
+    /// Another member is settled.
+    pub(super) fn on_settled(&mut self, now: Nanos, from: NodeId, out: &mut Effects) {
+        let Some(place) = &mut self.place else { return };
+        if let Settling::Waiting { missing, .. } = &mut place.settling {
+            missing.remove(from);
+            self.settle_if_all_have(now, out);
+        }
+    }
+
+    fn settle_if_all_have(&mut self, now: Nanos, out: &mut Effects) {
+        let Some(place) = &mut self.place else { return };
+        let Settling::Waiting { told: true, missing, idle, .. } = &mut place.settling else { return };
+        if !missing.is_empty() {
+            return;
+        }
+        let idle = core::mem::take(idle);
+        place.settling = Settling::Settled;
+        out.push(Effect::Settled);
+        for name in idle {
+            self.on_idle(now, &name, out);
+        }
+        self.ask_again(now, out);
+    }
+
+    /// Whoever waits asks, the oldest first.
+    fn ask_again(&mut self, now: Nanos, out: &mut Effects) {
+        let of_name = |(name, clients): (&Name, &Clients)| {
+            let first = |waiter: &super::Waiter| (waiter.request, clients.kind, name.clone());
+            clients.waiting.iter().map(first).collect::<Vec<_>>()
+        };
+        let mut waiting: Vec<(RequestId, Kind, Name)> = self.clients.iter().flat_map(of_name).collect();
+        waiting.sort();
+        for (request, kind, name) in waiting {
+            if kind == Kind::Lock {
+                self.serve_lock(now, &name, out);
+            } else {
+                self.ask_home(now, &name, request, out);
+            }
+        }
+    }
+
+    /// Whether new requests may be issued and granted.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.place.as_ref().is_some_and(|place| place.settling == Settling::Settled)
+    }
+
+    /// Whose word is missing, and has been since that moment or longer.
+    pub fn missing_since(&self, moment: Nanos) -> impl Iterator<Item = NodeId> + '_ {
+        let place = self.place.as_ref().filter(|place| place.since <= moment);
+        let missing = place.and_then(|place| match &place.settling {
+            Settling::Waiting { missing, .. } => Some(missing),
+            Settling::Settled => None,
+        });
+        missing.into_iter().flat_map(NodeSet::iter)
+    }
+}

@@ -21,6 +21,7 @@ pub mod graph;
 pub mod group;
 pub mod hypercube;
 pub mod ledger;
+pub mod link;
 mod monitored;
 pub mod mutex;
 mod node;

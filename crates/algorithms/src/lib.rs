@@ -37,6 +37,6 @@ pub use monitored::Monitored;
 pub use node::{NodeId, NodeSet};
 pub use protocol::{
     Algorithm, Canonical, Clock, CommandOf, Context, Effect, EffectOf, Input, Invariant, Message, Model, Never, Order,
-    OutputOf, Protocol, Reach, Timing, World, step,
+    OutputOf, Protocol, Reach, Timing, World, act, step,
 };
 pub use setup::{Setting, Setup, SetupError};

@@ -21,6 +21,7 @@ pub mod graph;
 pub mod group;
 pub mod hypercube;
 pub mod ledger;
+pub mod link;
 mod monitored;
 pub mod mutex;
 mod node;
@@ -36,6 +37,6 @@ pub use monitored::Monitored;
 pub use node::{NodeId, NodeSet};
 pub use protocol::{
     Algorithm, Canonical, Clock, CommandOf, Context, Effect, EffectOf, Input, Invariant, Message, Model, Never, Order,
-    OutputOf, Protocol, Reach, Timing, World, step,
+    OutputOf, Protocol, Reach, Timing, World, act, step,
 };
 pub use setup::{Setting, Setup, SetupError};

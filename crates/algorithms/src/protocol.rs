@@ -15,7 +15,7 @@ pub type Clock = u64;
 ///
 /// # The calling contract
 ///
-/// - A driver never calls a handler itself: it calls [`step`], then carries out the effects, in their order.
+/// - A driver never calls a handler itself: it calls [`step`] or [`act`], then carries out the effects, in their order.
 /// - A handler is atomic, and the same state with the same input has the same effects.
 /// - `on_start` comes once, before anything else.
 /// - A message arrives at most as often as it was sent, and in the order that [`Self::MODEL`] asks for.
@@ -323,16 +323,28 @@ pub fn step<P: Protocol>(
     effects: &mut Vec<EffectOf<P>>,
     choose: &mut dyn FnMut(usize) -> usize,
 ) {
-    let mut cx = Context { me, effects, to_self: VecDeque::new(), choose };
-    match input {
-        Input::Start => node.on_start(&mut cx),
-        Input::Restart => node.on_restart(&mut cx),
-        Input::Command(command) => node.on_command(command, &mut cx),
-        Input::Message { from, message } => node.on_message(from, message, &mut cx),
-        Input::Timer(timer) => node.on_timer(timer, &mut cx),
-        Input::Crash(crashed) => node.on_crash(crashed, &mut cx),
+    act(me, node, effects, choose, |node, cx| match input {
+        Input::Start => node.on_start(cx),
+        Input::Restart => node.on_restart(cx),
+        Input::Command(command) => node.on_command(command, cx),
+        Input::Message { from, message } => node.on_message(from, message, cx),
+        Input::Timer(timer) => node.on_timer(timer, cx),
+        Input::Crash(crashed) => node.on_crash(crashed, cx),
         Input::Internal => node.on_internal_event(),
-    }
+    });
+}
+
+/// Lets a driver that knows the algorithm call a handler that is not in the trait, such as
+/// [`Fila::attempt`](crate::mutex::Fila::attempt). All else is as in [`step`].
+pub fn act<P: Protocol>(
+    me: NodeId,
+    node: &mut P,
+    effects: &mut Vec<EffectOf<P>>,
+    choose: &mut dyn FnMut(usize) -> usize,
+    run: impl FnOnce(&mut P, &mut Context<'_, P>),
+) {
+    let mut cx = Context { me, effects, to_self: VecDeque::new(), choose };
+    run(node, &mut cx);
     while let Some(message) = cx.to_self.pop_front() {
         node.on_message(me, message, &mut cx);
     }

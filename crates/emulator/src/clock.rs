@@ -1,8 +1,7 @@
 //! What time it is.
 
 use rustix::time::{ClockId, clock_gettime};
-
-use crate::link::Nanos;
+use vez_algorithms::link::Nanos;
 
 /// Now, on a clock that never goes back and that all processes of this machine share.
 #[must_use]

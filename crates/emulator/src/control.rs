@@ -8,9 +8,9 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use vez_algorithms::NodeId;
+use vez_algorithms::{NodeId, link::Nanos};
 
-use crate::{host::Deeds, link::Nanos};
+use crate::host::Deeds;
 
 /// How a node finds its referee.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,9 +12,7 @@ use std::{collections::BTreeMap, net::SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use vez_algorithms::{Clock, Message, NodeId};
-
-use crate::link::Nanos;
+use vez_algorithms::{Clock, Message, NodeId, link::Nanos};
 
 /// No frame is longer: it has to fit into a datagram.
 pub(crate) const MAX_FRAME: usize = 65_000;

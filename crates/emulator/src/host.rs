@@ -5,7 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use vez_algorithms::{Clock, CommandOf, Effect, EffectOf, Family, Input, Message, NodeId, OutputOf, Protocol, step};
+use vez_algorithms::{
+    Clock, CommandOf, Effect, EffectOf, Family, Input, Message, NodeId, OutputOf, Protocol,
+    link::{Labour, Link, Nanos, Service},
+    step,
+};
 use vez_lab::{
     quiet,
     random::{Purpose, Stream},
@@ -15,7 +19,6 @@ use vez_lab::{
 use crate::{
     clock::{nanos, seconds},
     frame::{self, Body, Malformed},
-    link::{Labour, Link, Nanos, Service},
 };
 
 /// How many delays are kept: a sample of all.

@@ -1,7 +1,7 @@
 //! The emulator: algorithms of `vez-algorithms` over real sockets, in real time.
 //!
 //! The structs are those that the simulator and the checker run; nothing in them knows the difference. What they take for
-//! granted of a network, and sockets do not give, a [`link`] makes up for.
+//! granted of a network, and sockets do not give, a [`link`](vez_algorithms::link) makes up for.
 //!
 //! - [`emulate`] runs a system on this machine, each node on a thread or in a process of its own, and measures it; [`take_part`] is
 //!   one such process.
@@ -17,7 +17,6 @@ mod company;
 mod control;
 pub mod frame;
 mod host;
-pub mod link;
 mod outcome;
 mod peer;
 mod player;

@@ -3,20 +3,17 @@
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use serde::Serialize;
-use vez_algorithms::{Algorithm, Model, Order, Timing};
+use vez_algorithms::{
+    Algorithm, Model, Order, Timing,
+    link::{Labour, Nanos, Service},
+};
 use vez_lab::{
     named::{self, Detector},
     sim::{Arrivals, Config, DelayLaw, Fault, Faults, Measured, Metrics, Report},
     stats::Interval,
 };
 
-use crate::{
-    clock::seconds,
-    control::Account,
-    link::{Labour, Nanos, Service},
-    settings::Settings,
-    transport::Transport,
-};
+use crate::{clock::seconds, control::Account, settings::Settings, transport::Transport};
 
 /// How many runs the simulator makes for comparison.
 const SIMULATED_RUNS: u64 = 20;

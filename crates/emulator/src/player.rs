@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use vez_algorithms::{Algorithm, CommandOf, Family, Heard, Input, NodeId, OutputOf};
+use vez_algorithms::{Algorithm, CommandOf, Family, Heard, Input, NodeId, OutputOf, link::Nanos};
 use vez_lab::random::Stream;
 
 use crate::{
@@ -23,7 +23,6 @@ use crate::{
     control::{Account, Connection, Invitation, Order, Word},
     frame::{Body, Frame, Malformed, Refused},
     host::{Breach, Host, Wire},
-    link::Nanos,
     transport::{Arrived, Identity, Listening, MAILBOX, Source, Tcp, Udp},
 };
 

@@ -3,7 +3,7 @@
 
 use std::{net::SocketAddr, sync::mpsc::RecvTimeoutError, thread, time::Duration};
 
-use vez_algorithms::{Algorithm, Client, CommandOf, Family, NodeId, Phase, Scene, Setup, catalog};
+use vez_algorithms::{Algorithm, Client, CommandOf, Family, NodeId, Phase, Scene, Setup, catalog, link::Nanos};
 use vez_lab::sim::Metrics;
 
 use crate::{
@@ -11,7 +11,6 @@ use crate::{
     clock::{nanos, now, seconds},
     company::{Company, Heard, Performer},
     control::{Account, Order, Word},
-    link::Nanos,
     outcome::{Failure, Outcome, Sum},
     player,
     settings::{MAX_NODES, Settings, SettingsError},

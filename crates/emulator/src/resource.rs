@@ -11,13 +11,13 @@ use std::{
 use serde::{Deserialize, Serialize};
 use vez_algorithms::{
     Client, Clock, Family, NodeId, Phase, Scene,
+    link::{Link, Nanos, Service},
     mutex::{Command, Mutex},
 };
 
 use crate::{
     clock::now,
     frame::{self, Body, Frame, Hello, MAX_FRAME, Malformed, Refused},
-    link::{Link, Nanos, Service},
     random_number,
     transport::advice,
 };

@@ -2,7 +2,9 @@
 
 use std::str::FromStr;
 
-use crate::{clock::nanos, link::Nanos, settings::seconds};
+use vez_algorithms::link::Nanos;
+
+use crate::{clock::nanos, settings::seconds};
 
 /// What somebody types, and when.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -3,10 +3,10 @@
 use std::{str::FromStr, time::Duration};
 
 use serde_json::json;
-use vez_algorithms::{Model, NodeId, Timing, catalog::Entry};
+use vez_algorithms::{Model, NodeId, Timing, catalog::Entry, link::Service};
 use vez_lab::{named::Detector, system::System, trace::Header};
 
-use crate::{link::Service, transport::Transport};
+use crate::transport::Transport;
 
 /// More nodes than this are more sockets and threads than a machine likes to have.
 pub(crate) const MAX_NODES: usize = 64;

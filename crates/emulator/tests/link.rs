@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vez_algorithms::NodeId;
-use vez_emulator::link::{Link, OutOfWindow, Service};
+use vez_algorithms::{
+    NodeId,
+    link::{Link, OutOfWindow, Service},
+};
 use vez_lab::random::{Purpose, Stream};
 
 const MILLISECOND: u64 = 1_000_000;

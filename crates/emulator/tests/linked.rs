@@ -4,10 +4,10 @@
 use serde::{Deserialize, Serialize};
 use vez_algorithms::{
     Algorithm, CommandOf, Context, Effect, Input, Model, NodeId, Order, Protocol, Setup, SetupError, Timing,
+    link::{Link, Service},
     mutex::{Fila, Lamport},
     step,
 };
-use vez_emulator::link::{Link, Service};
 use vez_lab::{
     check::{self, CannotCheck, Config, Report, Verdict, Workload},
     system::System,

@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use vez_algorithms::{Algorithm, Clock, CommandOf, Family, Input};
+use vez_algorithms::{
+    Algorithm, Clock, CommandOf, Family, Input,
+    link::{Nanos, Service},
+};
 use vez_lab::{
     system::System,
     trace::{Header, Trace},
@@ -25,7 +28,6 @@ use crate::{
     clock::{nanos, now},
     frame::{Body, Frame, Malformed, Refused},
     host::{Circumstances, Delivery, Host},
-    link::{Nanos, Service},
     resource::{Call, Desk},
     script::Typed,
     transport::{Arrived, Listening, Source, Udp},

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use vez_algorithms::{Algorithm, Effect, Family, Heard, Input, NodeId, OutputOf};
+use vez_algorithms::{Algorithm, Effect, Family, Heard, Input, NodeId, OutputOf, link::Nanos};
 use vez_lab::{
     sim::{Event, Watch},
     trace::Trace,
@@ -14,7 +14,6 @@ use super::{
 };
 use crate::{
     host::{Breach, Delivery},
-    link::Nanos,
     resource::Call,
 };
 

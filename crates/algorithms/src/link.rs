@@ -11,10 +11,14 @@
 //! sent twice says nothing, since nobody knows which of the two was acknowledged. The first few repetitions come at that
 //! pace, for here losses are bad luck, not congestion; later ones ever more slowly.
 
-use std::collections::{BTreeMap, VecDeque};
+use alloc::{
+    collections::{BTreeMap, VecDeque},
+    vec::Vec,
+};
 
-use serde::Serialize;
-use vez_algorithms::{Model, Order};
+use serde::{Deserialize, Serialize};
+
+use crate::{Model, Order};
 
 /// Nanoseconds since some fixed moment.
 pub type Nanos = u64;
@@ -58,7 +62,7 @@ impl Service {
 }
 
 /// What a link had to do besides handing messages over.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Labour {
     /// Messages sent again.
     pub resent: u64,

@@ -14,6 +14,7 @@
 
 extern crate alloc;
 
+pub mod agreement;
 pub mod charter;
 pub mod fence;
 pub mod identity;

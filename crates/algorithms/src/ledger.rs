@@ -2,7 +2,8 @@
 //!
 //! It serves one name, wherever that name's home is, and knows neither nodes nor messages. A request has an id, a weight (how
 //! many of the units it takes) and a label (those of another label cannot be inside at the same time). Whoever keeps the
-//! ledger tells it of requests, releases and resizes, and is told whom to let in now.
+//! ledger tells it of requests, releases and resizes, and is told whom to let in now. A ledger that was lost with its home is
+//! written anew from what those inside say.
 //!
 //! The line is first come, first served, by weight: who does not fit yet holds up all who come after it, so that a large
 //! request is not starved by small ones. Two may be passed: one that asks for more units than there are at all, and one of
@@ -79,6 +80,30 @@ impl<Id: Copy + Ord, Label: Eq> Ledger<Id, Label> {
         Ok(self.admit()) // LEDGER:6
     }
 
+    /// One who waits gives up. What comes back is whom to let in now.
+    ///
+    /// # Errors
+    /// If that id does not wait; nothing has changed then.
+    pub fn cancel(&mut self, id: Id) -> Result<Vec<Id>, &'static str> {
+        let at = self.line.iter().position(|request| request.id == id).ok_or("a Cancel by one who does not wait")?;
+        self.line.remove(at);
+        Ok(self.admit()) // LEDGER:8
+    }
+
+    /// Somebody was inside before this ledger was written, and is so still, whatever the units say.
+    ///
+    /// # Errors
+    /// If that id is inside already, or somebody of another label is; nothing has changed then.
+    pub fn readmit(&mut self, id: Id, weight: u32, label: Label) -> Result<(), &'static str> {
+        match &mut self.inside {
+            Some(session) if session.contains(id) => return Err("a re-entry by one who is inside already"),
+            Some(session) if !session.is_of(&label) => return Err("a re-entry beside those of another label"),
+            Some(session) => session.join(id, weight, false), // LEDGER:9
+            None => self.inside = Some(Session::reopen(id, weight, label)), // LEDGER:9
+        }
+        Ok(())
+    }
+
     /// Let there be so many units from now on. What comes back is whom to let in now. Whoever is inside stays.
     pub fn resize(&mut self, units: u32) -> Vec<Id> {
         self.units = units; // LEDGER:7
@@ -101,6 +126,28 @@ impl<Id: Copy + Ord, Label: Eq> Ledger<Id, Label> {
     #[must_use]
     pub fn waits(&self, id: Id) -> bool {
         self.line.iter().any(|request| request.id == id)
+    }
+
+    /// Those inside, each with its weight.
+    pub fn holders(&self) -> impl Iterator<Item = (Id, u32)> + '_ {
+        self.inside.iter().flat_map(Session::holders)
+    }
+
+    /// Those who wait, each with its weight and label, the first to come first.
+    pub fn waiting(&self) -> impl Iterator<Item = (Id, u32, &Label)> + '_ {
+        self.line.iter().map(|request| (request.id, request.weight, &request.label))
+    }
+
+    /// The label of those inside, if anybody is.
+    #[must_use]
+    pub fn label(&self) -> Option<&Label> {
+        self.inside.as_ref().map(Session::label)
+    }
+
+    /// Whether nobody is inside and nobody waits.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.inside.is_none() && self.line.is_empty()
     }
 
     /// Goes through the line, and takes out of it whoever enters.
@@ -245,5 +292,63 @@ mod tests {
         assert_eq!(ledger.ask(2, u32::MAX, ()), Ok(vec![]));
         assert_eq!(ledger.ask(3, 0, ()), Ok(vec![]), "nothing is asked for, but not out of turn");
         assert_eq!(ledger.release(1), Ok(vec![2, 3]));
+    }
+    #[test]
+    fn when_a_large_request_gives_up_the_small_ones_behind_it_enter() {
+        let mut ledger = ledger(3);
+        assert_eq!(ledger.ask(1, 2, ()), Ok(vec![1]));
+        assert_eq!(ledger.ask(2, 3, ()), Ok(vec![]));
+        assert_eq!(ledger.ask(3, 1, ()), Ok(vec![]));
+        assert_eq!(ledger.ask(4, 1, ()), Ok(vec![]));
+        assert_eq!(ledger.cancel(4), Ok(vec![]), "2 is still before all others");
+        assert_eq!(ledger.cancel(2), Ok(vec![3]));
+        let before = ledger.clone();
+        assert_eq!(ledger.cancel(2), Err("a Cancel by one who does not wait"));
+        assert_eq!(ledger.cancel(1), Err("a Cancel by one who does not wait"), "whoever is inside leaves by a Release");
+        assert_eq!(ledger, before);
+    }
+
+    #[test]
+    fn whoever_was_inside_is_so_at_once_and_nobody_else_until_it_fits() {
+        let mut ledger = ledger(2);
+        for id in 1..=3 {
+            assert_eq!(ledger.readmit(id, 1, ()), Ok(()));
+        }
+        assert_eq!(ledger.ask(4, 1, ()), Ok(vec![]));
+        assert_eq!(ledger.ask(5, 0, ()), Ok(vec![]), "not even one who asks for nothing");
+        assert_eq!(ledger.readmit(6, 1, ()), Ok(()), "also past those who wait");
+        assert_eq!(ledger.cancel(5), Ok(vec![]));
+        assert_eq!([1, 2].map(|id| ledger.release(id)), [Ok(vec![]), Ok(vec![])]);
+        assert_eq!(ledger.release(3), Ok(vec![4]));
+        let before = ledger.clone();
+        assert_eq!(ledger.readmit(4, 1, ()), Err("a re-entry by one who is inside already"));
+        assert_eq!(ledger, before);
+    }
+
+    #[test]
+    fn whoever_was_inside_may_have_asked_anew() {
+        let mut ledger = ledger(2);
+        assert_eq!(ledger.ask(1, 2, ()), Ok(vec![1]));
+        assert_eq!(ledger.ask(2, 1, ()), Ok(vec![]));
+        assert_eq!(ledger.readmit(2, 1, ()), Ok(()));
+        assert_eq!(ledger.release(1), Ok(vec![]), "the last stay of 2 is not over");
+        assert_eq!(ledger.release(2), Ok(vec![2]));
+    }
+
+    #[test]
+    fn a_ledger_can_be_read() {
+        let mut ledger: Ledger<u32, char> = Ledger::new(3);
+        assert!(ledger.is_idle() && ledger.label().is_none());
+        assert_eq!(ledger.ask(2, 2, 'a'), Ok(vec![2]));
+        assert_eq!(ledger.ask(1, 1, 'a'), Ok(vec![1]));
+        assert_eq!(ledger.ask(4, 1, 'b'), Ok(vec![]));
+        assert_eq!(ledger.ask(3, 1, 'a'), Ok(vec![]));
+        assert_eq!(ledger.holders().collect::<Vec<_>>(), [(1, 1), (2, 2)]);
+        assert_eq!(ledger.waiting().collect::<Vec<_>>(), [(4, 1, &'b'), (3, 1, &'a')]);
+        assert_eq!(ledger.label(), Some(&'a'));
+        assert_eq!([3, 4].map(|id| ledger.cancel(id)), [Ok(vec![]), Ok(vec![])]);
+        assert!(!ledger.is_idle(), "two are inside");
+        assert_eq!([1, 2].map(|id| ledger.release(id)), [Ok(vec![]), Ok(vec![])]);
+        assert!(ledger.is_idle() && ledger.holders().next().is_none() && ledger.waiting().next().is_none());
     }
 }

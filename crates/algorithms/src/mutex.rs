@@ -3,7 +3,7 @@
 mod central;
 mod central_denying;
 mod central_failover;
-mod fila;
+pub mod fila;
 mod fila_forest;
 mod lamport;
 mod maekawa;
@@ -52,6 +52,8 @@ pub enum Command {
 pub enum Output {
     /// You are inside.
     Entered,
+    /// Not now; you wait no longer.
+    Busy,
 }
 
 impl From<Entered> for Output {
@@ -79,6 +81,7 @@ impl Family for Mutex {
     fn hear(_news: &mut (), output: &Output) -> Heard {
         match output {
             Output::Entered => Heard::Entered,
+            Output::Busy => Heard::Finished,
         }
     }
 

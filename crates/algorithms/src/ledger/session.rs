@@ -29,6 +29,11 @@ impl<Id: Copy + Ord, Label: Eq> Session<Id, Label> {
         Self { label, opener: Some(opener), passed: 0, holders: BTreeMap::from([(opener, weight)]) }
     }
 
+    /// LEDGER:g7 Who opened it is not known any more.
+    pub(super) fn reopen(id: Id, weight: u32, label: Label) -> Self {
+        Self { label, opener: None, passed: 0, holders: BTreeMap::from([(id, weight)]) }
+    }
+
     pub(super) fn join(&mut self, id: Id, weight: u32, passing: bool) {
         let earlier = self.holders.insert(id, weight);
         assert!(earlier.is_none(), "nobody is inside twice");
@@ -46,6 +51,10 @@ impl<Id: Copy + Ord, Label: Eq> Session<Id, Label> {
         self.opener.is_some() && self.passed < MOST_PASSERS
     }
 
+    pub(super) const fn label(&self) -> &Label {
+        &self.label
+    }
+
     pub(super) fn is_of(&self, label: &Label) -> bool {
         self.label == *label
     }
@@ -56,6 +65,11 @@ impl<Id: Copy + Ord, Label: Eq> Session<Id, Label> {
 
     pub(super) fn is_empty(&self) -> bool {
         self.holders.is_empty()
+    }
+
+    /// Who is inside, each with its weight.
+    pub(super) fn holders(&self) -> impl Iterator<Item = (Id, u32)> + '_ {
+        self.holders.iter().map(|(id, weight)| (*id, *weight))
     }
 
     /// How many units those inside have together.
@@ -147,5 +161,28 @@ mod tests {
         assert_eq!(ledger.release(1), Ok(vec![2]));
         assert_eq!(ledger.release(2), Ok(vec![3]));
         assert_eq!(ledger.release(3), Ok(vec![4]));
+    }
+    #[test]
+    fn nobody_passes_in_a_session_of_those_who_were_inside_before() {
+        let mut ledger = ledger();
+        assert_eq!(ledger.readmit(1, 1, 'a'), Ok(()));
+        assert_eq!(ledger.readmit(2, 1, 'b'), Err("a re-entry beside those of another label"));
+        assert_eq!(ledger.ask(3, 1, 'a'), Ok(vec![3]), "nobody is passed");
+        assert_eq!(ledger.ask(4, 1, 'b'), Ok(vec![]));
+        assert_eq!(ledger.ask(5, 1, 'a'), Ok(vec![]));
+        assert_eq!(ledger.readmit(6, 1, 'a'), Ok(()), "but this one was inside before");
+        assert_eq!([1, 3].map(|id| ledger.release(id)), [Ok(vec![]), Ok(vec![])]);
+        assert_eq!(ledger.release(6), Ok(vec![4]));
+        assert_eq!(ledger.release(4), Ok(vec![5]));
+    }
+
+    #[test]
+    fn when_the_only_one_of_another_label_gives_up_all_behind_it_join() {
+        let mut ledger = ledger();
+        assert_eq!(ledger.readmit(1, 1, 'a'), Ok(()));
+        assert_eq!(ledger.ask(2, 1, 'b'), Ok(vec![]));
+        assert_eq!(ledger.ask(3, 1, 'a'), Ok(vec![]));
+        assert_eq!(ledger.ask(4, 1, 'a'), Ok(vec![]));
+        assert_eq!(ledger.cancel(2), Ok(vec![3, 4]));
     }
 }

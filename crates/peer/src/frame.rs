@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    agreement, charter::Charter,
+    agreement,
+    charter::Charter,
     identity::{Address, ClusterId, Incarnation, MemberId},
     shard,
     view::ViewNumber,

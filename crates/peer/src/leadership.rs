@@ -79,7 +79,14 @@ pub(crate) struct Heartbeat {
 
 impl Leadership {
     /// Somebody wants to be a member. An older process of a disk does not come back.
-    pub(crate) fn on_join(&mut self, now: Nanos, id: MemberId, incarnation: Incarnation, address: Address, sent: Nanos) {
+    pub(crate) fn on_join(
+        &mut self,
+        now: Nanos,
+        id: MemberId,
+        incarnation: Incarnation,
+        address: Address,
+        sent: Nanos,
+    ) {
         let older = |known: &Joiner| known.incarnation <= incarnation;
         if self.joiners.get(&id).is_none_or(older) {
             self.joiners.insert(id, Joiner { incarnation, address, sent, heard: now });
@@ -97,13 +104,8 @@ impl Leadership {
         if views.members().get(&id).is_none_or(|member| member.incarnation != incarnation) {
             return; // Not a member any more, or not yet.
         }
-        let new = || Tenant {
-            incarnation,
-            answered: None,
-            behind_since: None,
-            unheard: BTreeSet::new(),
-            condemned: false,
-        };
+        let new =
+            || Tenant { incarnation, answered: None, behind_since: None, unheard: BTreeSet::new(), condemned: false };
         let tenant = self.tenants.entry(id).or_insert_with(new);
         if tenant.incarnation != incarnation {
             *tenant = new();
@@ -183,7 +185,9 @@ impl Leadership {
                 Some(joiner) if over && caught_up(id) => changes.push(joiner.admit(id, Some(incarnation))),
                 Some(_) => {}
                 None if over => changes.push(Change::Remove { id, incarnation }),
-                None if self.may_leave(id, incarnation, views, voters) => changes.push(Change::Leave { id, incarnation }),
+                None if self.may_leave(id, incarnation, views, voters) => {
+                    changes.push(Change::Leave { id, incarnation })
+                }
                 None => {}
             }
         }

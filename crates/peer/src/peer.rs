@@ -6,6 +6,7 @@ mod standing;
 mod terms;
 
 use alloc::{
+    boxed::Box,
     collections::{BTreeMap, BTreeSet, VecDeque},
     vec::Vec,
 };
@@ -104,7 +105,7 @@ pub enum Start {
     /// One of a cluster that exists: it has been a member before, or knows some addresses to ask at.
     Join {
         /// What its disk holds; an empty one, if it is new.
-        disk: Disk,
+        disk: Box<Disk>,
         /// Where others may be.
         seeds: Vec<Address>,
     },
@@ -180,6 +181,8 @@ pub enum Effect {
     Entered(ViewNumber),
     /// All that was asked for in this view can be served.
     Settled(ViewNumber),
+    /// Nothing is known of this name here any more: it was idle for a while.
+    Forgotten(Name),
     /// Holders are to be warned: unless the lease is renewed, everything is lost at this moment.
     Danger(Nanos),
     /// Nothing more comes from this process. Whatever its clients held is lost.
@@ -242,13 +245,7 @@ impl Peer {
 
     /// Something happens. Whatever it is, the first thing is a look at the clock: a process that was asleep must not act
     /// on what has been waiting for it.
-    pub fn handle(
-        &mut self,
-        now: Nanos,
-        input: Input,
-        effects: &mut Vec<Effect>,
-        choose: &mut dyn FnMut(u64) -> u64,
-    ) {
+    pub fn handle(&mut self, now: Nanos, input: Input, effects: &mut Vec<Effect>, choose: &mut dyn FnMut(u64) -> u64) {
         let mut cx = Cx { now, effects, choose };
         if !self.may_go_on(&mut cx) {
             return;
@@ -287,11 +284,7 @@ impl Peer {
         own.chain(standing).chain(lanes).chain(self.sessions.next_end()).min().expect("there is always a next beat")
     }
 
-    fn with_agreement(
-        &mut self,
-        cx: &mut Cx<'_>,
-        happen: impl FnOnce(&mut Agreement, Nanos, &mut agreement::Cx<'_>),
-    ) {
+    fn with_agreement(&mut self, cx: &mut Cx<'_>, happen: impl FnOnce(&mut Agreement, Nanos, &mut agreement::Cx<'_>)) {
         let mut events = Vec::new();
         happen(&mut self.agreement, cx.now, &mut agreement::Cx { events: &mut events, choose: &mut *cx.choose });
         self.obey(events, cx);

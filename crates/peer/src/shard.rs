@@ -126,6 +126,8 @@ pub enum Effect {
     NewViewWanted,
     /// This shard is settled in its view.
     Settled,
+    /// Nothing is known of this name any more.
+    Forgotten(Name),
     /// A member did what it cannot do.
     Violation(NodeId, &'static str),
 }

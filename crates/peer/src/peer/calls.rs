@@ -147,12 +147,7 @@ impl Peer {
         self.sessions.deadline(session, stop)
     }
 
-    fn in_shard(
-        &mut self,
-        name: &Name,
-        cx: &mut Cx<'_>,
-        happen: impl FnOnce(Nanos, &mut Shard, &mut shard::Effects),
-    ) {
+    fn in_shard(&mut self, name: &Name, cx: &mut Cx<'_>, happen: impl FnOnce(Nanos, &mut Shard, &mut shard::Effects)) {
         let now = cx.now;
         let lane = &mut self.lanes[usize::from(name.shard(self.charter.shards))];
         let effects = lane.run(now, |shard, out| happen(now, shard, out));

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::{Cx, Effect, MOST_PARKED, Peer};
 use crate::{
-    frame::{Body, Frame, Item, Membership},
+    frame::{Body, Frame, Membership},
     identity::{Address, MemberId},
     shard,
     view::ViewNumber,
@@ -78,6 +78,7 @@ impl Peer {
                 }
                 shard::Effect::NewViewWanted => self.wants_view = true,
                 shard::Effect::Settled => self.note_settled(cx),
+                shard::Effect::Forgotten(name) => cx.effects.push(Effect::Forgotten(name)),
                 shard::Effect::Violation(..) => self.counts.violations += 1,
                 shard::Effect::Send(..) => unreachable!("the lane has taken it"),
             }

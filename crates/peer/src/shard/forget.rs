@@ -87,6 +87,7 @@ impl Shard {
         };
         self.floor = self.floor.max(counter);
         self.instances.remove(name);
+        out.push(Effect::Forgotten(name.clone()));
     }
 
     /// Somebody else has the token of a name whose home this is, and does not use it.

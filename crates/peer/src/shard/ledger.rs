@@ -89,7 +89,7 @@ impl Shard {
         out: &mut Effects,
     ) {
         let asked = ask.kind();
-        self.give_way(name);
+        self.give_way(name, out);
         let new = || Instance::Book(Book::new(asked, self.floor));
         let is = match self.instances.entry(name.clone()).or_insert_with(new) {
             Instance::Book(book) => book.kind,
@@ -108,9 +108,9 @@ impl Shard {
     }
 
     /// A lock that nobody uses and whose token is here need not stand in the way of something else.
-    fn give_way(&mut self, name: &Name) {
+    fn give_way(&mut self, name: &Name, out: &mut Effects) {
         if self.is_idle_at_home(name) {
-            self.forget(name, &mut Vec::new());
+            self.forget(name, out);
         }
     }
 

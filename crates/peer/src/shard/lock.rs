@@ -38,7 +38,13 @@ pub(super) struct Lock {
 
 impl Lock {
     pub(super) fn new(me: NodeId, home: NodeId, floor: u64) -> Self {
-        Self { fila: Fila::new(me, home), counter: (me == home).then_some(floor), visit: 0, told_idle: false, rest: Rest::default() }
+        Self {
+            fila: Fila::new(me, home),
+            counter: (me == home).then_some(floor),
+            visit: 0,
+            told_idle: false,
+            rest: Rest::default(),
+        }
     }
 }
 
@@ -73,19 +79,16 @@ impl Shard {
             return out.push(Effect::Failed { session, request, failure });
         }
         let fila = &self.make_lock(name).fila;
-        match fila.phase() {
-            Phase::Idle if tries => {
-                self.next_try += 1;
-                let number = self.next_try;
-                self.act(now, name, |fila, cx| fila.attempt(number, cx), out);
-            }
-            Phase::Idle => self.command(now, name, Command::Request, out),
-            Phase::Waiting if fila.is_for_nobody() || fila.is_pulling() => {
-                self.act(now, name, |fila, _| fila.adopt(), out);
-            }
-            // The request is on its way, or one of ours is inside.
-            Phase::Waiting | Phase::Inside => {}
-        }
+        let (idle, pulling, for_nobody) = (fila.phase() == Phase::Idle, fila.is_pulling(), fila.is_for_nobody());
+        if tries && (idle || pulling) {
+            self.next_try += 1;
+            let number = self.next_try;
+            self.act(now, name, |fila, cx| fila.attempt(number, cx), out);
+        } else if idle {
+            self.command(now, name, Command::Request, out);
+        } else if pulling || for_nobody {
+            self.act(now, name, Fila::adopt, out);
+        } // Otherwise the request is on its way, or one of ours is inside.
     }
 
     /// A client has given up. If it was the last, the request goes on for nobody.
@@ -152,7 +155,12 @@ impl Shard {
             }
             (_, _) => return out.push(Effect::Violation(from, "a word about a lock that nothing is known of")),
         }
-        self.run(now, name, |me, fila, effects| step(me, fila, Input::Message { from, message }, effects, &mut first), out);
+        self.run(
+            now,
+            name,
+            |me, fila, effects| step(me, fila, Input::Message { from, message }, effects, &mut first),
+            out,
+        );
     }
 
     /// The name is something else at its home, and nothing of our request is left there.

@@ -1,15 +1,18 @@
 //! A new view: what is held is re-entered, everybody says so, and only then does anything new begin.
 
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::{
+    collections::{BTreeSet, VecDeque},
+    vec::Vec,
+};
 
 use serde::Serialize;
 use vez_algorithms::{NodeId, NodeSet};
 
-use super::{Clients, Effect, Effects, Message, Nanos, Reentry, Shard};
+use super::{Clients, Effect, Effects, Hold, Message, Nanos, Reentry, Shard, Waiter};
 use crate::{
-    ask::{Kind, RequestId},
+    ask::{Failure, Kind, Patience, RequestId},
     name::Name,
-    view::View,
+    view::{View, ViewNumber},
 };
 
 /// Where this member stands in the present view.
@@ -44,6 +47,7 @@ pub(super) enum Settling {
 impl Shard {
     /// A new view. Whatever was known in the one before is gone; what is held is re-entered.
     pub fn install(&mut self, now: Nanos, view: View, me: NodeId, out: &mut Effects) {
+        self.fail_tries(view.number, out);
         self.instances.clear();
         self.idle_checks.clear();
         self.floor = 0;
@@ -58,6 +62,24 @@ impl Shard {
         self.settle_if_inside(now, out);
     }
 
+    /// Who only tries does not wait for a view to be settled.
+    fn fail_tries(&mut self, view: ViewNumber, out: &mut Effects) {
+        let tries = |waiter: &Waiter| waiter.patience == Patience::Try;
+        let mut failed = Vec::new();
+        for (name, clients) in &mut self.clients {
+            let (trying, waiting) = core::mem::take(&mut clients.waiting).into_iter().partition(tries);
+            clients.waiting = waiting;
+            let trying: VecDeque<Waiter> = trying;
+            failed.extend(trying.into_iter().map(|waiter| (name.clone(), waiter)));
+        }
+        for (name, waiter) in failed {
+            self.forget_waiter(&name, &waiter);
+            self.drop_clients(&name);
+            let failure = Failure::Settling(view);
+            out.push(Effect::Failed { session: waiter.session, request: waiter.request, failure });
+        }
+    }
+
     fn reenter(&mut self, now: Nanos, name: &Name, out: &mut Effects) {
         let clients = self.clients.get_mut(name).expect("what is held has clients");
         for hold in &mut clients.holds {
@@ -67,7 +89,7 @@ impl Shard {
         if kind == Kind::Lock {
             return self.reenter_lock(now, name, out);
         }
-        let reentry = |hold: &super::Hold| Reentry { request: hold.request, ask: hold.ask.clone(), fence: hold.fence };
+        let reentry = |hold: &Hold| Reentry { request: hold.request, ask: hold.ask.clone(), fence: hold.fence };
         let holds = clients.holds.iter().map(reentry).collect();
         self.send_home(now, name, |name| Message::Reenter { name, kind, holds }, out);
     }
@@ -137,7 +159,7 @@ impl Shard {
     /// Whoever waits asks, the oldest first.
     fn ask_again(&mut self, now: Nanos, out: &mut Effects) {
         let of_name = |(name, clients): (&Name, &Clients)| {
-            let first = |waiter: &super::Waiter| (waiter.request, clients.kind, name.clone());
+            let first = |waiter: &Waiter| (waiter.request, clients.kind, name.clone());
             clients.waiting.iter().map(first).collect::<Vec<_>>()
         };
         let mut waiting: Vec<(RequestId, Kind, Name)> = self.clients.iter().flat_map(of_name).collect();

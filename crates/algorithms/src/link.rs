@@ -216,6 +216,12 @@ impl<M: Clone> Link<M> {
         self.unacknowledged.values().map(|message| message.due).min()
     }
 
+    /// How many messages have not been acknowledged.
+    #[must_use]
+    pub fn unacknowledged(&self) -> usize {
+        self.unacknowledged.len()
+    }
+
     /// When the oldest message was sent that has not been acknowledged.
     #[must_use]
     pub fn unanswered_since(&self) -> Option<Nanos> {

@@ -14,6 +14,7 @@ mod reproduce;
 mod resource;
 mod risk;
 mod run;
+mod storm;
 mod sweep;
 mod system;
 mod trace;
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Check(check::Args),
     /// Simulate an algorithm under random faults, many times.
     Ordeal(ordeal::Args),
+    /// Let everything go wrong around whole clusters of the lock service, many times.
+    Storm(storm::Args),
     /// Run an algorithm over real sockets, and measure it beside the simulator.
     Emulate(emulate::Args),
     /// Be one process of the laboratory exercise: a terminal that asks for the critical section.
@@ -62,6 +65,7 @@ impl Command {
             Self::Run(args) => args.run(),
             Self::Check(args) => args.run(),
             Self::Ordeal(args) => args.run(),
+            Self::Storm(args) => args.run(),
             Self::Emulate(args) => args.run(),
             Self::Peer(args) => args.run(),
             Self::Resource(args) => args.run(),

@@ -98,6 +98,11 @@ impl Lane {
         self.links.values().filter_map(Link::deadline).chain(self.shard.deadline()).min()
     }
 
+    /// How many messages have not been acknowledged.
+    pub(crate) fn unacknowledged(&self) -> usize {
+        self.links.values().map(Link::unacknowledged).sum()
+    }
+
     /// Those who have not acknowledged something, or not said that they are settled, since that moment or longer.
     pub(crate) fn unheard_since(&self, moment: Nanos) -> impl Iterator<Item = NodeId> + '_ {
         let silent = move |(node, link): (&NodeId, &Link<Message>)| {

@@ -284,6 +284,12 @@ impl Peer {
         own.chain(standing).chain(lanes).chain(self.sessions.next_end()).min().expect("there is always a next beat")
     }
 
+    /// What was counted.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
     fn with_agreement(&mut self, cx: &mut Cx<'_>, happen: impl FnOnce(&mut Agreement, Nanos, &mut agreement::Cx<'_>)) {
         let mut events = Vec::new();
         happen(&mut self.agreement, cx.now, &mut agreement::Cx { events: &mut events, choose: &mut *cx.choose });

@@ -8,6 +8,7 @@ use super::{Cx, Effect, Peer};
 use crate::{
     ask::{Ask, Failure, Patience, RequestId, SessionId},
     fence::Fence,
+    lane::Lane,
     name::Name,
     shard::{self, Nanos, Shard, Waiter, Why},
     view::ViewNumber,
@@ -68,6 +69,8 @@ pub struct Status {
     pub names: usize,
     /// How many names have clients here.
     pub used_names: usize,
+    /// How many messages to other members have not been acknowledged.
+    pub unacknowledged: usize,
 }
 
 impl Peer {
@@ -171,6 +174,7 @@ impl Peer {
             sessions: self.sessions.len(),
             names: names.iter().map(|(known, _)| known).sum(),
             used_names: names.iter().map(|(_, used)| used).sum(),
+            unacknowledged: self.lanes.iter().map(Lane::unacknowledged).sum(),
         }
     }
 }

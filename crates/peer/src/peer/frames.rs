@@ -17,7 +17,10 @@ impl Peer {
             self.counts.strangers += 1;
             return;
         }
-        let Frame { from, incarnation, .. } = frame;
+        let Frame { from, incarnation, cluster, .. } = frame;
+        if let Body::Membership(Membership::Wait) = &frame.body {
+            self.cluster = self.cluster.or(cluster); // It belongs to those who let it join.
+        }
         match frame.body {
             Body::Agreement(message) => {
                 self.with_agreement(cx, |agreement, now, cx| agreement.on_message(now, from, message, cx));

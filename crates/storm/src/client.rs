@@ -1,0 +1,346 @@
+//! Clients: they ask, wait, try, give up, hold, forget and go.
+//!
+//! A client lives on a machine and goes by its clock, but it is a program of its own: when the process of the lock service
+//! there crashes or sleeps, the client does not, and it need not notice at once.
+
+use vez_peer::{
+    ask::{Ask, Patience, RequestId, SessionId},
+    fence::Fence,
+    name::Name,
+    peer::{Call, Effect, Input},
+    shard::Nanos,
+};
+
+use crate::{
+    law::Belief,
+    plan::MILLISECOND,
+    world::{Event, World},
+};
+
+/// So many on each machine.
+const CLIENTS: usize = 3;
+
+pub(crate) struct Client {
+    pub machine: usize,
+    pub session: Option<SessionId>,
+    ttl: Option<Nanos>,
+    pub stage: Stage,
+    /// Whatever it was to do in an earlier epoch it does not do any more.
+    epoch: u64,
+}
+
+/// What a client is about.
+#[derive(Clone)]
+pub(crate) enum Stage {
+    Thinking,
+    Waiting { request: RequestId, name: Name, ask: Ask },
+    Holding { request: RequestId, name: Name, fence: Fence },
+}
+
+/// What a client does at some moment.
+pub(crate) enum Deed {
+    /// It asks for something.
+    Ask,
+    /// It does not want to wait any more.
+    GiveUp,
+    /// It leaves.
+    Leave,
+    /// It goes, without a word to whom it holds something from.
+    Go,
+    /// It notices that its node is gone.
+    Notice,
+    /// It shows itself.
+    Renew(SessionId),
+    /// A word of one who was inside comes to the resource.
+    Write { name: Name, ask: Ask, fence: Fence, floor: Fence },
+}
+
+/// What there is to be had: a name, and the most that one can ask of it.
+pub(crate) fn names() -> Vec<(Name, Ask)> {
+    let name = |text: &str| Name::new(text.as_bytes()).expect("short");
+    vec![
+        (name("lock/a"), Ask::Lock),
+        (name("lock/b"), Ask::Lock),
+        (name("lock/c"), Ask::Lock),
+        (name("lock/d"), Ask::Lock),
+        (name("semaphore/2"), Ask::Semaphore { units: 2, weight: 2 }),
+        (name("semaphore/5"), Ask::Semaphore { units: 5, weight: 5 }),
+        (name("group"), Ask::Group { label: b"all".to_vec() }),
+        (name("register"), Ask::Write),
+        (name("leader"), Ask::Elect { value: b"me".to_vec() }),
+    ]
+}
+
+impl World<'_> {
+    pub(crate) fn populate(&mut self) {
+        for machine in 0..self.plan.nodes {
+            for _ in 0..CLIENTS {
+                self.clients.push(Client { machine, session: None, ttl: None, stage: Stage::Thinking, epoch: 0 });
+                self.think(self.clients.len() - 1);
+            }
+        }
+    }
+
+    /// A client thinks for a while, and then asks.
+    fn think(&mut self, client: usize) {
+        self.clients[client].stage = Stage::Thinking;
+        self.clients[client].epoch += 1;
+        let pause = if self.whims.one_in(10) { 3000 } else { 250 };
+        let pause = self.whims.below(pause * MILLISECOND);
+        self.later(client, pause, Deed::Ask);
+    }
+
+    fn later(&mut self, client: usize, pause: Nanos, deed: Deed) {
+        let epoch = self.clients[client].epoch;
+        self.at(self.now + pause, Event::Client(client, epoch, deed));
+    }
+
+    pub(crate) fn client_acts(&mut self, client: usize, epoch: u64, deed: Deed) -> Result<(), String> {
+        if let Deed::Write { name, ask, fence, floor } = deed {
+            return self.law.write(self.now, &name, ask.kind(), fence, floor).map(drop);
+        }
+        if let Deed::Renew(session) = deed {
+            return self.renew(client, session);
+        }
+        if self.clients[client].epoch != epoch {
+            return Ok(());
+        }
+        let machine = self.clients[client].machine;
+        match (deed, self.clients[client].stage.clone()) {
+            (Deed::Ask, Stage::Thinking) => self.ask(client),
+            (Deed::GiveUp, Stage::Waiting { request, .. }) => self.call(machine, Call::Cancel(request)),
+            (Deed::Leave, Stage::Holding { request, name, fence, .. }) => {
+                self.law.leave(&name, request);
+                let session = self.clients[client].session;
+                self.think(client);
+                if let Some(session) = session {
+                    self.call(machine, Call::Release { session, name, fence })?;
+                }
+                self.probe_on(machine, client)
+            }
+            (Deed::Go, Stage::Holding { .. } | Stage::Waiting { .. }) => {
+                let session = self.forget_node(client);
+                match session {
+                    Some(session) => self.call(machine, Call::End(session)),
+                    None => Ok(()),
+                }
+            }
+            (Deed::Notice, _) => {
+                self.forget_node(client);
+                Ok(())
+            }
+            (_, _) => Ok(()),
+        }
+    }
+
+    /// A client gives up its session, and all that it believed to have. It thinks anew.
+    fn forget_node(&mut self, client: usize) -> Option<SessionId> {
+        if let Stage::Holding { request, name, .. } = &self.clients[client].stage {
+            self.law.leave(name, *request);
+        }
+        let session = self.clients[client].session.take();
+        if let Some(session) = session {
+            self.sessions.remove(&session);
+        }
+        self.think(client);
+        session
+    }
+
+    fn ask(&mut self, client: usize) -> Result<(), String> {
+        let machine = self.clients[client].machine;
+        let member =
+            self.machines[machine].process.as_ref().is_some_and(|process| process.peer.status().view.is_some());
+        if self.now >= self.plan.quiet {
+            return Ok(());
+        }
+        if !member {
+            self.think(client);
+            return Ok(());
+        }
+        let session = self.session_of(client)?;
+        let (name, ask) = self.wish(client);
+        let request = self.next_request();
+        let reads = self.machines[machine].clock.reads(self.now);
+        let patience = match self.whims.below(10) {
+            0 | 1 => Patience::Try,
+            2..5 => Patience::Until(reads + self.whims.below(3000 * MILLISECOND)),
+            _ => Patience::Endless,
+        };
+        self.clients[client].stage = Stage::Waiting { request, name: name.clone(), ask: ask.clone() };
+        match self.whims.below(20) {
+            0 | 1 => {
+                let pause = self.whims.below(500 * MILLISECOND);
+                self.later(client, pause, Deed::GiveUp);
+            }
+            2 => {
+                let pause = self.whims.below(500 * MILLISECOND);
+                self.later(client, pause, Deed::Go);
+            }
+            _ => {}
+        }
+        self.asks.insert(request, ask.clone());
+        self.call(machine, Call::Acquire { session, request, name, ask, patience })
+    }
+
+    fn wish(&mut self, client: usize) -> (Name, Ask) {
+        let names = names();
+        let (name, most) = names[self.whims.index(names.len())].clone();
+        let ask = match most {
+            Ask::Semaphore { units, .. } => {
+                let weight = 1 + u32::try_from(self.whims.below(units.into())).expect("small");
+                Ask::Semaphore { units, weight }
+            }
+            Ask::Group { .. } => Ask::Group { label: vec![b'a' + u8::try_from(self.whims.below(3)).expect("small")] },
+            Ask::Write if !self.whims.one_in(3) => Ask::Read,
+            Ask::Elect { .. } => Ask::Elect { value: format!("client {client}").into_bytes() },
+            Ask::Lock | Ask::Read | Ask::Write => most,
+        };
+        (name, ask)
+    }
+
+    pub(crate) fn next_request(&mut self) -> RequestId {
+        self.last_request += 1;
+        RequestId(self.last_request)
+    }
+
+    /// The session of a client: the one that it has, or a new one.
+    fn session_of(&mut self, client: usize) -> Result<SessionId, String> {
+        if let Some(session) = self.clients[client].session {
+            return Ok(session);
+        }
+        let lease = self.plan.charter.lease;
+        let ttl = if self.whims.one_in(2) { Some(lease / 4 + self.whims.below(2 * lease)) } else { None };
+        let session = self.open(client, ttl)?;
+        self.set_renewal(client, session);
+        Ok(session)
+    }
+
+    pub(crate) fn open(&mut self, client: usize, ttl: Option<Nanos>) -> Result<SessionId, String> {
+        let session = SessionId(self.next_request().0);
+        self.sessions.insert(session, client);
+        let machine = self.clients[client].machine;
+        (self.clients[client].session, self.clients[client].ttl) = (Some(session), ttl);
+        self.call(machine, Call::Open { session, ttl })?;
+        Ok(session)
+    }
+
+    fn set_renewal(&mut self, client: usize, session: SessionId) {
+        let lease = self.plan.charter.lease;
+        let pause = self.clients[client].ttl.unwrap_or(lease).min(lease) / 4;
+        self.later(client, pause, Deed::Renew(session));
+    }
+
+    fn renew(&mut self, client: usize, session: SessionId) -> Result<(), String> {
+        // Now and then a client forgets.
+        if self.clients[client].session != Some(session) || self.whims.one_in(100) {
+            return Ok(());
+        }
+        self.set_renewal(client, session);
+        self.call(self.clients[client].machine, Call::Renew(session))
+    }
+
+    pub(crate) fn call(&mut self, machine: usize, call: Call) -> Result<(), String> {
+        self.input(machine, Input::Call(call))
+    }
+
+    /// A node says something to one of its clients.
+    pub(crate) fn client_hears(&mut self, machine: usize, effect: Effect) -> Result<(), String> {
+        match effect {
+            Effect::Granted { session, request, name, fence, floor, deadline } => {
+                self.hear_granted(machine, session, (request, name, fence, floor), deadline)
+            }
+            Effect::Failed { session, request, failure } => {
+                self.tell(|| format!("m{machine} denies {request:?}: {failure}"));
+                let Some(client) = self.sessions.get(&session).copied() else { return Ok(()) };
+                if matches!(&self.clients[client].stage, Stage::Waiting { request: waiting, .. } if *waiting == request)
+                {
+                    self.think(client);
+                }
+                Ok(())
+            }
+            Effect::Renewed { session, deadline } => {
+                let Some(client) = self.sessions.get(&session).copied() else { return Ok(()) };
+                if let Stage::Holding { request, name, .. } = &self.clients[client].stage {
+                    self.law.extend(self.now, name, *request, deadline);
+                }
+                Ok(())
+            }
+            Effect::Ended(session) => {
+                if let Some(client) = self.sessions.get(&session).copied() {
+                    self.forget_node(client);
+                }
+                Ok(())
+            }
+            Effect::Released { .. } => Ok(()),
+            _ => unreachable!("nothing for a client"),
+        }
+    }
+
+    fn hear_granted(
+        &mut self,
+        machine: usize,
+        session: SessionId,
+        (request, name, fence, floor): (RequestId, Name, Fence, Fence),
+        deadline: Nanos,
+    ) -> Result<(), String> {
+        let Some(client) = self.sessions.get(&session).copied() else { return Ok(()) };
+        let ask = match &self.clients[client].stage {
+            Stage::Waiting { request: waiting, ask, .. } if *waiting == request => ask.clone(),
+            // It gave up, and the word of that is on its way.
+            Stage::Waiting { .. } | Stage::Holding { .. } | Stage::Thinking => {
+                return self.call(machine, Call::Release { session, name, fence });
+            }
+        };
+        let belief = Belief { machine, request, ask: ask.clone(), fence, floor, deadline };
+        if !self.law.enter(self.now, &name, belief)? {
+            // The answer took so long that what it says is over.
+            self.think(client);
+            return self.call(machine, Call::Release { session, name, fence });
+        }
+        self.clients[client].epoch += 1;
+        for _ in 0..self.whims.below(3) {
+            let pause = if self.whims.one_in(5) { 8000 } else { 100 };
+            let pause = self.whims.below(pause * MILLISECOND);
+            self.later(client, pause, Deed::Write { name: name.clone(), ask: ask.clone(), fence, floor });
+        }
+        self.clients[client].stage = Stage::Holding { request, name, fence };
+        let calm = self.now >= self.plan.quiet;
+        let stay = if self.whims.one_in(15) && !calm { 7000 } else { 60 };
+        let stay = self.whims.below(stay * MILLISECOND);
+        let goes = self.whims.one_in(10) && !self.is_probing();
+        self.later(client, stay, if goes { Deed::Go } else { Deed::Leave });
+        Ok(())
+    }
+
+    /// The node of some clients is gone. If nobody tells them, they notice some time.
+    pub(crate) fn lose_clients(&mut self, machine: usize, told: bool) {
+        for client in 0..self.clients.len() {
+            if self.clients[client].machine != machine || self.clients[client].session.is_none() {
+                continue;
+            }
+            if told || self.whims.one_in(2) {
+                self.forget_node(client);
+            } else {
+                let pause = self.whims.below(2 * self.plan.charter.lease);
+                // It may go on with what it is about until it notices; but it hears nothing any more.
+                self.clients[client].epoch += 1;
+                if let Some(session) = self.clients[client].session {
+                    self.sessions.remove(&session);
+                }
+                self.later(client, pause, Deed::Notice);
+            }
+        }
+    }
+
+    /// All clients of a machine go, since it wants to leave.
+    pub(crate) fn close_clients(&mut self, machine: usize) -> Result<(), String> {
+        for client in 0..self.clients.len() {
+            if self.clients[client].machine == machine
+                && let Some(session) = self.forget_node(client)
+            {
+                self.call(machine, Call::End(session))?;
+            }
+        }
+        Ok(())
+    }
+}

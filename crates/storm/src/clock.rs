@@ -1,0 +1,49 @@
+//! Clocks that are wrong.
+
+use vez_peer::shard::Nanos;
+
+const MILLION: i128 = 1_000_000;
+
+/// The clock of a machine: it began some time, and runs too fast or too slow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    began: Nanos,
+    /// How many millionths too fast.
+    error: i32,
+}
+
+impl Clock {
+    pub(crate) fn new(began: Nanos, error: i32) -> Self {
+        Self { began, error }
+    }
+
+    /// What it says.
+    pub(crate) fn reads(&self, now: Nanos) -> Nanos {
+        let passed = i128::from(now) * (MILLION + i128::from(self.error)) / MILLION;
+        self.began + u64::try_from(passed).expect("time goes on")
+    }
+
+    /// When it will say so, or something later.
+    pub(crate) fn when(&self, reads: Nanos) -> Nanos {
+        let passed = i128::from(reads.saturating_sub(self.began)) * MILLION;
+        let rate = MILLION + i128::from(self.error);
+        u64::try_from((passed + rate - 1) / rate).unwrap_or(Nanos::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::*;
+
+    #[test]
+    fn when_it_reads_something_it_reads_it() {
+        for error in [-300_000, -1, 0, 1, 100_000] {
+            let clock = Clock::new(77, error);
+            for reads in [77, 78, 1000, 123_456_789_012] {
+                let when = clock.when(reads);
+                assert!(clock.reads(when) >= reads);
+                assert!(when == 0 || clock.reads(when - 1) < reads);
+            }
+        }
+    }
+}

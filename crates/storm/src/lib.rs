@@ -1,0 +1,134 @@
+//! Whole clusters of the lock service under everything that can go wrong, many times.
+//!
+//! A storm has a seed, and everything in it is drawn from that: clocks that run too fast or too slow, a network that loses,
+//! doubles, delays and cuts off, disks that are slow or fail, machines that crash, sleep, leave and come back, and clients
+//! that ask, wait, try, give up, hold, forget and go. After a while nothing goes wrong any more, and everything must come to
+//! rest. The peers are those of `vez-peer`, unchanged; only the world around them is made up.
+//!
+//! The laws are in `law.rs`. A storm that breaks one is run again with fewer faults, as long as it still does.
+
+mod client;
+mod clock;
+mod law;
+mod machine;
+mod network;
+mod plan;
+mod probe;
+mod quiet;
+mod shrink;
+mod world;
+
+use std::fmt;
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+pub use self::plan::{Fault, Mishap};
+use self::{plan::Plan, world::World};
+
+/// What is put to the test.
+#[derive(Clone, Debug)]
+pub struct Storm {
+    /// How many machines.
+    pub nodes: usize,
+    /// How many seeds.
+    pub seeds: u64,
+    /// The first of them.
+    pub first_seed: u64,
+    /// How long each lasts, in simulated seconds.
+    pub seconds: u64,
+}
+
+/// What happened in storms that all laws were kept in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Tally {
+    /// How often somebody was let in.
+    pub grants: u64,
+    /// How many processes crashed.
+    pub crashes: u64,
+    /// How many came back, after a crash or otherwise.
+    pub restarts: u64,
+    /// How many times the network was cut.
+    pub partitions: u64,
+    /// How many views there were, after the first of each storm.
+    pub view_changes: u64,
+    /// How many names were forgotten.
+    pub forgotten: u64,
+    /// How many machines were put to sleep.
+    pub pauses: u64,
+    /// How many memberships ran out.
+    pub leases_lost: u64,
+    /// How many events there were in all.
+    pub events: u64,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        self.grants += other.grants;
+        self.crashes += other.crashes;
+        self.restarts += other.restarts;
+        self.partitions += other.partitions;
+        self.view_changes += other.view_changes;
+        self.forgotten += other.forgotten;
+        self.pauses += other.pauses;
+        self.leases_lost += other.leases_lost;
+        self.events += other.events;
+    }
+}
+
+/// A storm in which a law was broken.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// Which.
+    pub seed: u64,
+    /// How, in words.
+    pub violation: String,
+    /// What is enough to go wrong for it.
+    pub faults: Vec<Fault>,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}: {}", self.seed, self.violation)?;
+        write!(f, "what is enough to go wrong:")?;
+        if self.faults.is_empty() {
+            write!(f, " nothing")?;
+        }
+        self.faults.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
+    }
+}
+
+/// Lets storms pass, and says what happened in all of them, and which broke a law. `progress` is told of each that is over.
+#[must_use]
+pub fn run(storm: &Storm, progress: &(dyn Fn() + Sync)) -> (Tally, Vec<Broken>) {
+    let seeds = storm.first_seed..storm.first_seed.saturating_add(storm.seeds);
+    let one = |seed| {
+        let plan = Plan::draw(seed, storm.nodes, storm.seconds);
+        let result = weather(&plan).map_err(|violation| shrink::shrink(&plan, violation));
+        progress();
+        result
+    };
+    let mut tally = Tally::default();
+    let mut broken = Vec::new();
+    for result in seeds.into_par_iter().map(one).collect::<Vec<_>>() {
+        match result {
+            Ok(one) => tally.add(&one),
+            Err(one) => broken.push(one),
+        }
+    }
+    (tally, broken)
+}
+
+/// Lets one storm pass.
+fn weather(plan: &Plan) -> Result<Tally, String> {
+    quiet::catch(|| World::new(plan).pass())
+}
+
+/// Lets one storm pass again, and tells line by line what happened in it.
+///
+/// # Errors
+/// If a law is broken, and how.
+pub fn tell(storm: &Storm, seed: u64, line: &mut dyn FnMut(String)) -> Result<Tally, String> {
+    let plan = Plan::draw(seed, storm.nodes, storm.seconds);
+    quiet::catch(|| World::telling(&plan, line).pass())
+}

@@ -1,0 +1,49 @@
+//! A machine: a clock, a disk, and at most one process.
+
+use std::collections::VecDeque;
+
+use vez_peer::{
+    Peer,
+    agreement::{Batch, Disk},
+    identity::{Incarnation, MemberId},
+    peer::{Effect, Input},
+    shard::Nanos,
+};
+
+use crate::clock::Clock;
+
+pub(crate) struct Machine {
+    pub clock: Clock,
+    pub id: MemberId,
+    pub disk: Disk,
+    /// How many processes there have been.
+    pub incarnation: Incarnation,
+    pub process: Option<Process>,
+    pub sleep: Sleep,
+    /// How long a write takes at most.
+    pub latency: Vec<Nanos>,
+    pub disk_fails: bool,
+    /// It is about to start.
+    pub starting: bool,
+    /// It is to stay away, until then.
+    pub away: Option<Nanos>,
+}
+
+pub(crate) struct Process {
+    pub peer: Peer,
+    /// When it is to be woken.
+    pub tick: Option<Nanos>,
+    pub writing: Option<Batch>,
+}
+
+/// Whether a process sleeps.
+pub(crate) enum Sleep {
+    Awake,
+    /// It falls asleep once it has decided something, for so long.
+    Soon(Nanos),
+    /// It sleeps, and this waits for it.
+    Asleep {
+        decided: Vec<Effect>,
+        backlog: VecDeque<Input>,
+    },
+}

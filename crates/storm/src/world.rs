@@ -1,0 +1,496 @@
+//! The world of a storm: what happens, in its order.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use vez_peer::{
+    Peer,
+    agreement::Disk,
+    ask::{Ask, RequestId, SessionId},
+    frame::Frame,
+    identity::{Address, ClusterId, Incarnation, MemberId},
+    peer::{Effect, Identity, Input, Start, Stopped},
+    shard::{Habits, Nanos},
+};
+
+use crate::{
+    Tally,
+    client::{Client, Deed},
+    law::Law,
+    machine::{Machine, Process, Sleep},
+    network::Network,
+    plan::{Chance, MILLISECOND, Mishap, Plan, SECOND, Seconds},
+    probe::Probe,
+};
+
+/// The first view of a storm.
+const FIRST_VIEW: u64 = 100;
+
+/// What comes to pass some time.
+pub(crate) enum Event {
+    /// A frame arrives.
+    Arrives(usize, Box<Frame>),
+    /// A process wanted to be woken.
+    Tick(usize),
+    /// A batch of a process is written.
+    Written(usize, Incarnation),
+    /// A machine starts a process.
+    Start(usize),
+    /// A process wakes up.
+    Wake(usize, Incarnation),
+    /// A client does something.
+    Client(usize, u64, Deed),
+    /// Something goes wrong, or not any more.
+    Fault(usize),
+    Over(usize),
+    /// Nothing goes wrong any more.
+    Calm,
+    /// Everybody must have been served.
+    Probe,
+}
+
+pub(crate) struct World<'a> {
+    pub plan: &'a Plan,
+    pub now: Nanos,
+    agenda: BTreeMap<(Nanos, u64), Event>,
+    next: u64,
+    pub machines: Vec<Machine>,
+    network: Network,
+    disks: Chance,
+    choices: Chance,
+    pub whims: Chance,
+    pub clients: Vec<Client>,
+    pub sessions: BTreeMap<SessionId, usize>,
+    pub law: Law,
+    pub probe: Probe,
+    pub tally: Tally,
+    view: u64,
+    next_id: u64,
+    pub last_request: u64,
+    /// What was asked for.
+    pub asks: BTreeMap<RequestId, Ask>,
+    told: Option<&'a mut dyn FnMut(String)>,
+}
+
+impl<'a> World<'a> {
+    pub(crate) fn new(plan: &'a Plan) -> Self {
+        let machine = |at: usize| Machine {
+            clock: plan.clocks[at],
+            id: MemberId(at as u64 + 1),
+            disk: Disk::empty(),
+            incarnation: Incarnation(0),
+            process: None,
+            sleep: Sleep::Awake,
+            latency: Vec::new(),
+            disk_fails: false,
+            starting: false,
+            away: None,
+        };
+        let mut world = Self {
+            plan,
+            now: 0,
+            agenda: BTreeMap::new(),
+            next: 0,
+            machines: (0..plan.nodes).map(machine).collect(),
+            network: Network::new(plan.seed, plan.nodes),
+            disks: Chance::new(plan.seed, 2),
+            choices: Chance::new(plan.seed, 3),
+            whims: Chance::new(plan.seed, 4),
+            clients: Vec::new(),
+            sessions: BTreeMap::new(),
+            law: Law::new(plan.wild, plan.clocks.clone()),
+            probe: Probe::default(),
+            tally: Tally::default(),
+            view: 0,
+            next_id: plan.nodes as u64 + 1,
+            last_request: 0,
+            asks: BTreeMap::new(),
+            told: None,
+        };
+        for machine in 0..plan.nodes {
+            let at = machine as u64 * (100 * MILLISECOND + world.whims.below(300 * MILLISECOND));
+            world.start_at(machine, at);
+        }
+        for (number, fault) in plan.faults.iter().enumerate() {
+            world.at(fault.at, Event::Fault(number));
+        }
+        world.at(plan.calm, Event::Calm);
+        world.at(plan.probe, Event::Probe);
+        world.populate();
+        world
+    }
+
+    pub(crate) fn telling(plan: &'a Plan, line: &'a mut dyn FnMut(String)) -> Self {
+        let mut world = Self::new(plan);
+        world.told = Some(line);
+        world
+    }
+
+    /// Lets it all happen.
+    pub(crate) fn pass(mut self) -> Result<Tally, String> {
+        while let Some(((time, _), event)) = self.agenda.pop_first() {
+            if time > self.plan.end {
+                break;
+            }
+            self.now = time;
+            self.tally.events += 1;
+            self.happen(event).map_err(|what| format!("after {} s: {what}", Seconds(self.now)))?;
+        }
+        self.now = self.plan.end;
+        self.everything_is_at_rest()?;
+        Ok(self.tally)
+    }
+
+    pub(crate) fn at(&mut self, time: Nanos, event: Event) {
+        self.next += 1;
+        self.agenda.insert((time.max(self.now), self.next), event);
+    }
+
+    pub(crate) fn tell(&mut self, line: impl FnOnce() -> String) {
+        if let Some(told) = &mut self.told {
+            told(format!("{:>9} {}", Seconds(self.now), line()));
+        }
+    }
+
+    fn happen(&mut self, event: Event) -> Result<(), String> {
+        match event {
+            Event::Arrives(machine, frame) => self.input(machine, Input::Frame(*frame)),
+            Event::Tick(machine) => self.tick(machine),
+            Event::Written(machine, incarnation) => self.written(machine, incarnation),
+            Event::Start(machine) => self.start(machine),
+            Event::Wake(machine, incarnation) => self.wake(machine, incarnation),
+            Event::Client(client, epoch, deed) => self.client_acts(client, epoch, deed),
+            Event::Fault(number) => self.fault(number),
+            Event::Over(number) => self.over(number),
+            Event::Calm => self.calm_down(),
+            Event::Probe => self.begin_probe(),
+        }
+    }
+
+    /// Something happens to a process, or will, when it wakes up.
+    pub(crate) fn input(&mut self, machine: usize, input: Input) -> Result<(), String> {
+        let place = &mut self.machines[machine];
+        let Some(process) = &mut place.process else { return Ok(()) };
+        if let Sleep::Asleep { backlog, .. } = &mut place.sleep {
+            backlog.push_back(input);
+            return Ok(());
+        }
+        let mut effects = Vec::new();
+        let reads = place.clock.reads(self.now);
+        process.peer.handle(reads, input, &mut effects, &mut |n| self.choices.below(n));
+        self.decided(machine, effects)
+    }
+
+    /// A process has decided something. It is done at once, unless the process falls asleep before.
+    fn decided(&mut self, machine: usize, effects: Vec<Effect>) -> Result<(), String> {
+        for effect in &effects {
+            if let Effect::Granted { request, name, fence, .. } = effect {
+                self.tally.grants += 1;
+                let ask = self.asks[request].clone();
+                self.tell(|| format!("m{machine} grants {name} to {request:?} as {ask:?} with {fence:?}"));
+                self.law.grant(name, *request, &ask, *fence)?;
+            }
+        }
+        let place = &mut self.machines[machine];
+        if let Some(process) = &place.process
+            && process.peer.counts().violations > 0
+        {
+            return Err(format!("m{machine} is told what nobody can have said"));
+        }
+        if let Sleep::Soon(lasts) = place.sleep
+            && !effects.is_empty()
+        {
+            place.sleep = Sleep::Asleep { decided: effects, backlog: VecDeque::new() };
+            let incarnation = place.incarnation;
+            self.at(self.now + lasts, Event::Wake(machine, incarnation));
+            return Ok(());
+        }
+        self.do_all(machine, effects)
+    }
+
+    fn do_all(&mut self, machine: usize, effects: Vec<Effect>) -> Result<(), String> {
+        for effect in effects {
+            self.carry_out(machine, effect)?;
+        }
+        self.set_alarm(machine);
+        Ok(())
+    }
+
+    fn carry_out(&mut self, machine: usize, effect: Effect) -> Result<(), String> {
+        match effect {
+            Effect::Send(address, frame) => {
+                let to = machine_at(&address);
+                let times = self.network.send(self.now, machine, to);
+                for time in times {
+                    self.at(time, Event::Arrives(to, Box::new(frame.clone())));
+                }
+            }
+            Effect::Persist(batch) => {
+                if std::mem::take(&mut self.machines[machine].disk_fails) {
+                    self.tell(|| format!("m{machine} cannot write"));
+                    self.crash(machine, false);
+                    let down = self.disks.below(SECOND);
+                    self.start_at(machine, self.now + down);
+                    return Ok(());
+                }
+                let slow = self.machines[machine].latency.iter().max().copied().unwrap_or(0);
+                let takes = MILLISECOND / 5 + self.disks.below(3 * MILLISECOND) + self.disks.below(slow);
+                let place = &mut self.machines[machine];
+                let incarnation = place.incarnation;
+                let Some(process) = &mut place.process else { return Ok(()) };
+                assert!(process.writing.is_none(), "a batch is being written already");
+                process.writing = Some(batch);
+                self.at(self.now + takes, Event::Written(machine, incarnation));
+            }
+            Effect::Entered(view) => {
+                self.tell(|| format!("m{machine} is in view {view}"));
+                if view > self.view {
+                    self.tally.view_changes += u64::from(self.view > 0);
+                    self.view = view;
+                }
+            }
+            Effect::Settled(view) => self.tell(|| format!("m{machine} is settled in view {view}")),
+            Effect::Danger(_) => self.tell(|| format!("m{machine} is in danger")),
+            Effect::Forgotten(name) => {
+                self.tell(|| format!("m{machine} forgets {name}"));
+                self.tally.forgotten += 1;
+            }
+            Effect::Stopped(why) => self.stopped(machine, why)?,
+            Effect::Granted { .. }
+            | Effect::Failed { .. }
+            | Effect::Renewed { .. }
+            | Effect::Released { .. }
+            | Effect::Ended(_) => self.client_hears(machine, effect)?,
+        }
+        Ok(())
+    }
+
+    /// A process has come to its end.
+    fn stopped(&mut self, machine: usize, why: Stopped) -> Result<(), String> {
+        self.tell(|| format!("m{machine} stops: {why:?}"));
+        self.tally.leases_lost += u64::from(why == Stopped::LeaseOver);
+        let mut back = self.now + self.whims.below(50 * MILLISECOND);
+        match why {
+            Stopped::LeaseOver => {}
+            Stopped::Retired => self.wipe(machine),
+            Stopped::Left => back = self.machines[machine].away.take().unwrap_or(back).max(back),
+            Stopped::Refused(_) | Stopped::Broken(_) => return Err(format!("m{machine} stops: {why:?}")),
+        }
+        self.machines[machine].away = None;
+        // Its clients are told that all is lost.
+        self.end_process(machine, true);
+        self.start_at(machine, back);
+        Ok(())
+    }
+
+    fn wipe(&mut self, machine: usize) {
+        let place = &mut self.machines[machine];
+        place.disk = Disk::empty();
+        place.id = MemberId(self.next_id);
+        place.incarnation = Incarnation(0);
+        self.next_id += 1;
+    }
+
+    /// Ends a process; what it was writing may be on its disk, or not.
+    fn crash(&mut self, machine: usize, written: bool) {
+        let place = &mut self.machines[machine];
+        let Some(process) = &mut place.process else { return };
+        if written && let Some(batch) = process.writing.take() {
+            place.disk.write(&batch);
+        }
+        self.tally.crashes += 1;
+        self.tell(|| format!("m{machine} crashes"));
+        self.end_process(machine, false);
+    }
+
+    fn end_process(&mut self, machine: usize, clients_know: bool) {
+        let place = &mut self.machines[machine];
+        place.process = None;
+        place.sleep = Sleep::Awake;
+        self.lose_clients(machine, clients_know);
+    }
+
+    pub(crate) fn start_at(&mut self, machine: usize, time: Nanos) {
+        if !self.machines[machine].starting {
+            self.machines[machine].starting = true;
+            self.at(time, Event::Start(machine));
+        }
+    }
+
+    fn start(&mut self, machine: usize) -> Result<(), String> {
+        let place = &mut self.machines[machine];
+        place.starting = false;
+        if place.process.is_some() {
+            return Ok(());
+        }
+        let first = machine == 0 && place.incarnation == Incarnation(0) && place.id == MemberId(1);
+        place.incarnation.0 += 1;
+        let identity = Identity { id: place.id, incarnation: place.incarnation, address: address_of(machine) };
+        let start = if first {
+            Start::Found { cluster: ClusterId(self.plan.seed), first_view: FIRST_VIEW }
+        } else {
+            let seeds = (0..self.plan.nodes).map(address_of).collect();
+            Start::Join { disk: Box::new(place.disk.clone()), seeds }
+        };
+        let habits = Habits { visit: 3, idle: SECOND };
+        let reads = place.clock.reads(self.now);
+        let mut effects = Vec::new();
+        let charter = self.plan.charter.clone();
+        let peer = Peer::start(identity, charter, habits, start, reads, &mut effects, &mut |n| self.choices.below(n));
+        place.process = Some(Process { peer, tick: None, writing: None });
+        self.tally.restarts += u64::from(place.incarnation.0 > 1 || place.id.0 > self.plan.nodes as u64);
+        let (id, incarnation) = (place.id, place.incarnation);
+        self.tell(|| format!("m{machine} starts as {id} {incarnation:?}"));
+        self.do_all(machine, effects)
+    }
+
+    fn set_alarm(&mut self, machine: usize) {
+        let place = &mut self.machines[machine];
+        let Some(process) = &mut place.process else { return };
+        let due = process.peer.deadline();
+        if due == Nanos::MAX {
+            return;
+        }
+        let when = place.clock.when(due).max(self.now);
+        if process.tick.is_none_or(|tick| when < tick) {
+            process.tick = Some(when);
+            self.at(when, Event::Tick(machine));
+        }
+    }
+
+    fn tick(&mut self, machine: usize) -> Result<(), String> {
+        let place = &mut self.machines[machine];
+        let Some(process) = &mut place.process else { return Ok(()) };
+        if process.tick != Some(self.now) {
+            return Ok(()); // It was set anew, or belongs to an earlier process.
+        }
+        process.tick = None;
+        if place.clock.reads(self.now) < process.peer.deadline() {
+            self.set_alarm(machine);
+            return Ok(());
+        }
+        self.input(machine, Input::Tick)
+    }
+
+    fn written(&mut self, machine: usize, incarnation: Incarnation) -> Result<(), String> {
+        let place = &mut self.machines[machine];
+        if place.incarnation != incarnation {
+            return Ok(());
+        }
+        let Some(process) = &mut place.process else { return Ok(()) };
+        let Some(batch) = process.writing.take() else { return Ok(()) };
+        place.disk.write(&batch);
+        self.input(machine, Input::Written)
+    }
+
+    fn wake(&mut self, machine: usize, incarnation: Incarnation) -> Result<(), String> {
+        let place = &mut self.machines[machine];
+        if place.incarnation != incarnation {
+            return Ok(());
+        }
+        let Sleep::Asleep { decided, backlog } = std::mem::replace(&mut place.sleep, Sleep::Awake) else {
+            return Ok(());
+        };
+        self.tell(|| format!("m{machine} wakes up"));
+        self.do_all(machine, decided)?;
+        // What has been waiting is read before any timer fires.
+        for input in backlog {
+            self.input(machine, input)?;
+        }
+        if let Some(process) = &mut self.machines[machine].process {
+            process.tick = None;
+        }
+        self.set_alarm(machine);
+        Ok(())
+    }
+
+    fn fault(&mut self, number: usize) -> Result<(), String> {
+        let fault = &self.plan.faults[number];
+        self.tell(|| format!("-- {fault}"));
+        match &fault.what {
+            Mishap::Crash { machine, down, written, wiped } => {
+                self.crash(*machine, *written);
+                if *wiped {
+                    self.wipe(*machine);
+                }
+                self.start_at(*machine, self.now + down);
+            }
+            Mishap::Blackout { down } => {
+                for machine in 0..self.plan.nodes {
+                    self.crash(machine, true);
+                    let later = self.whims.below(300 * MILLISECOND);
+                    self.start_at(machine, self.now + down + later);
+                }
+            }
+            Mishap::Pause { machine, lasts, midway } => self.pause(*machine, *lasts, *midway),
+            Mishap::Cut { links, lasts } => {
+                self.tally.partitions += 1;
+                self.network.cut(links);
+                self.at(self.now + lasts, Event::Over(number));
+            }
+            Mishap::Rough { lasts, loss, doubling, delay } => {
+                self.network.roughen(*loss, *doubling, *delay);
+                self.at(self.now + lasts, Event::Over(number));
+            }
+            Mishap::SlowDisk { machine, lasts, latency } => {
+                self.machines[*machine].latency.push(*latency);
+                self.at(self.now + lasts, Event::Over(number));
+            }
+            Mishap::FailingDisk { machine } => self.machines[*machine].disk_fails = true,
+            Mishap::Leave { machine, away } => {
+                self.machines[*machine].away = Some(self.now + away);
+                self.close_clients(*machine)?;
+                self.input(*machine, Input::Leave)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self, machine: usize, lasts: Nanos, midway: bool) {
+        let place = &mut self.machines[machine];
+        if place.process.is_none() || !matches!(place.sleep, Sleep::Awake) {
+            return;
+        }
+        self.tally.pauses += 1;
+        if midway {
+            place.sleep = Sleep::Soon(lasts);
+        } else {
+            place.sleep = Sleep::Asleep { decided: Vec::new(), backlog: VecDeque::new() };
+            let incarnation = place.incarnation;
+            self.at(self.now + lasts, Event::Wake(machine, incarnation));
+        }
+    }
+
+    /// A process that was about to fall asleep does not.
+    pub(crate) fn keep_awake(&mut self, machine: usize) {
+        let place = &mut self.machines[machine];
+        if matches!(place.sleep, Sleep::Soon(_)) {
+            place.sleep = Sleep::Awake;
+        }
+    }
+
+    fn over(&mut self, number: usize) -> Result<(), String> {
+        match &self.plan.faults[number].what {
+            Mishap::Cut { links, .. } => self.network.heal(links),
+            Mishap::Rough { loss, doubling, delay, .. } => self.network.smooth(*loss, *doubling, *delay),
+            Mishap::SlowDisk { machine, latency, .. } => {
+                let latencies = &mut self.machines[*machine].latency;
+                let at = latencies.iter().position(|one| one == latency).expect("it was slow");
+                latencies.remove(at);
+            }
+            Mishap::Crash { .. }
+            | Mishap::Blackout { .. }
+            | Mishap::Pause { .. }
+            | Mishap::FailingDisk { .. }
+            | Mishap::Leave { .. } => unreachable!("it is over at once"),
+        }
+        Ok(())
+    }
+}
+
+fn address_of(machine: usize) -> Address {
+    Address::new(&format!("m{machine}"))
+}
+
+fn machine_at(address: &Address) -> usize {
+    address.as_str()[1..].parse().expect("only our own addresses")
+}

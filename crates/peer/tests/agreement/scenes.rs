@@ -72,7 +72,7 @@ fn who_is_alone_agrees_with_itself_and_is_back_at_once() {
 
 #[test]
 fn one_becomes_three_becomes_five_and_a_dead_one_is_replaced() {
-    let (mut world, _) = cluster(2, 1..=6);
+    let mut world = World::new(2, 1..=6);
     for voters in [members(1..=1), members(1..=3), members(1..=5)] {
         reach(&mut world, &voters);
         agree(&mut world);

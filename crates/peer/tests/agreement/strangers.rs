@@ -112,6 +112,55 @@ fn who_hears_a_leader_would_vote_for_nobody() {
 }
 
 #[test]
+fn only_what_is_granted_for_this_term_makes_it_stand() {
+    let mut process = resumed(&disk());
+    told(|cx| process.on_tick(ELECTION, cx));
+    let granted = |term| Message::PreVoteAnswer { term, granted: true };
+    assert_eq!(says(&mut process, ELECTION + 1, OTHER, granted(2)), []);
+    assert_eq!(says(&mut process, ELECTION + 1, OTHER, granted(9)), []);
+    assert_eq!(process.term(), 2);
+    let ballot = Some(Ballot { term: 3, vote: Some(ME) });
+    let persist = Event::Persist(Batch { ballot, ..Batch::default() });
+    assert_eq!(says(&mut process, ELECTION + 1, OTHER, granted(3)), [persist]);
+    // However long that takes to write, it then waits for the votes.
+    let (_, asked) = told(|cx| process.on_written(10 * ELECTION, cx));
+    let vote = Message::Vote { term: 3, last: at(2, 3) };
+    assert_eq!(asked, [Event::Send(OTHER, vote.clone()), Event::Send(MemberId(3), vote)]);
+    assert_eq!(process.deadline(), 11 * ELECTION);
+}
+
+/// Perhaps only the one who asks has a log that can win.
+#[test]
+fn a_refusal_teaches_the_term() {
+    let mut process = resumed(&disk());
+    told(|cx| process.on_tick(ELECTION, cx));
+    says(&mut process, ELECTION + 1, OTHER, Message::PreVoteAnswer { term: 7, granted: false });
+    told(|cx| process.on_written(ELECTION + 2, cx));
+    assert_eq!(process.term(), 7);
+    let asked = told(|cx| process.on_tick(2 * ELECTION, cx)).1;
+    assert_eq!(asked[0], Event::Send(OTHER, Message::PreVote { term: 8, last: at(2, 3) }));
+}
+
+#[test]
+fn a_new_term_has_no_leader_yet() {
+    let mut process = resumed(&disk());
+    says(&mut process, 1, OTHER, heartbeat(2, at(2, 3), 1));
+    told(|cx| process.on_written(1, cx));
+    assert_eq!(process.leader(), Some(OTHER));
+    says(&mut process, 2, MemberId(3), Message::Vote { term: 3, last: at(1, 1) });
+    assert_eq!(process.leader(), None);
+}
+
+#[test]
+fn who_knows_no_views_takes_no_entries() {
+    let mut process = resumed(&Disk::empty());
+    let append = Append { after: Position::ZERO, entries: vec![Entry::Term(2), Entry::Config(config(&[1, 2]))] };
+    says(&mut process, 1, OTHER, Message::Append { term: 2, commit: 2, append, round: 5 });
+    let (_, events) = told(|cx| process.on_written(2, cx));
+    assert_eq!(events, [Event::Send(OTHER, Message::AppendAnswer { term: 2, last: Position::ZERO, round: 5 })]);
+}
+
+#[test]
 fn a_leader_that_contradicts_what_is_agreed_on_breaks_it() {
     for wrong in [heartbeat(9, at(9, 1), 1), heartbeat(9, at(8, 3), 1)] {
         let mut process = resumed(&disk());
@@ -130,7 +179,8 @@ fn an_old_leader_may_have_written_something_else() {
     let mut process = resumed(&disk());
     says(&mut process, 1, OTHER, heartbeat(2, at(2, 3), 3));
     told(|cx| process.on_written(2, cx));
-    let answer = Message::AppendAnswer { term: 2, last: at(2, 3), round: 5 };
+    // The answer is in a term in which the same member may be leading again, from another process: it is not about its rounds.
+    let answer = Message::AppendAnswer { term: 2, last: at(2, 3), round: 0 };
     assert_eq!(says(&mut process, 3, OTHER, heartbeat(1, at(1, 3), 3)), [Event::Send(OTHER, answer)]);
 }
 

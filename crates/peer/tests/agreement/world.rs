@@ -33,9 +33,16 @@ pub(crate) struct Weather {
     pub(crate) delay: Nanos,
     /// A batch takes up to so long.
     pub(crate) writing: Nanos,
+    /// So many messages take up to thirty times as long as the others.
+    pub(crate) late: u64,
+    /// After so many of the steps that write or promise something, a process ends and is started again.
+    pub(crate) fragile: u64,
+    /// How different the times are that members wait for a leader: 100 is as they should be.
+    pub(crate) spread: u64,
 }
 
-pub(crate) const FAIR: Weather = Weather { loss: 0, doubled: 0, delay: 2_000_000, writing: 1_000_000 };
+pub(crate) const FAIR: Weather =
+    Weather { loss: 0, doubled: 0, delay: 2_000_000, writing: 1_000_000, late: 0, fragile: 0, spread: 100 };
 
 pub(crate) struct Machine {
     pub(crate) disk: Disk,
@@ -44,11 +51,24 @@ pub(crate) struct Machine {
     /// How often it was started.
     pub(crate) starts: u64,
     writing: Option<Batch>,
+    /// Until then the process stands still, and does not know it.
+    pub(crate) asleep: Nanos,
 }
 
 enum Happening {
-    Message { from: MemberId, to: MemberId, message: Message },
-    Written { who: MemberId, starts: u64 },
+    Message {
+        from: MemberId,
+        to: MemberId,
+        message: Message,
+    },
+    Written {
+        who: MemberId,
+        starts: u64,
+    },
+    /// A process that stood still goes on.
+    Wakes {
+        who: MemberId,
+    },
 }
 
 pub(crate) struct World {
@@ -62,6 +82,7 @@ pub(crate) struct World {
     pub(crate) sent: Option<Vec<(MemberId, MemberId, Message)>>,
     happenings: BTreeMap<(Nanos, u64), Happening>,
     sequence: u64,
+    steps: u64,
     chance: ChaCha8Rng,
 }
 
@@ -81,7 +102,7 @@ pub(crate) fn below(chance: &mut ChaCha8Rng, n: u64) -> u64 {
 impl World {
     /// A founder, and the empty disks of as many others as there are further ids.
     pub(crate) fn new(seed: u64, ids: impl IntoIterator<Item = u64>) -> Self {
-        let machine = || Machine { disk: Disk::empty(), process: None, starts: 0, writing: None };
+        let machine = || Machine { disk: Disk::empty(), process: None, starts: 0, writing: None, asleep: 0 };
         let machines = ids.into_iter().map(|id| (MemberId(id), machine())).collect();
         let mut world = Self {
             now: 0,
@@ -92,6 +113,7 @@ impl World {
             sent: None,
             happenings: BTreeMap::new(),
             sequence: 0,
+            steps: 0,
             chance: ChaCha8Rng::seed_from_u64(seed),
         };
         for id in world.ids() {
@@ -148,8 +170,8 @@ impl World {
         let machine = self.machines.get_mut(&id).expect("known");
         assert!(machine.process.is_none(), "one process a disk");
         let mut events = Vec::new();
-        let chance = &mut self.chance;
-        let mut cx = Cx { events: &mut events, choose: &mut |n| below(chance, n) };
+        let (chance, spread) = (&mut self.chance, self.weather.spread);
+        let mut cx = Cx { events: &mut events, choose: &mut |n| below(chance, n * spread / 100 + 1).min(n - 1) };
         machine.starts += 1;
         machine.process = Some(if is_first && machine.disk == Disk::empty() {
             Agreement::found(id, first_views(), PACE, self.now, &mut cx)
@@ -163,16 +185,21 @@ impl World {
     pub(crate) fn call<T>(&mut self, id: MemberId, call: impl FnOnce(&mut Agreement, Nanos, &mut Cx<'_>) -> T) -> T {
         let process = self.machines.get_mut(&id).expect("known").process.as_mut().expect(NEVER);
         let mut events = Vec::new();
-        let chance = &mut self.chance;
-        let mut cx = Cx { events: &mut events, choose: &mut |n| below(chance, n) };
+        let (chance, spread) = (&mut self.chance, self.weather.spread);
+        let mut cx = Cx { events: &mut events, choose: &mut |n| below(chance, n * spread / 100 + 1).min(n - 1) };
         let answer = call(process, self.now, &mut cx);
         self.carry_out(id, events);
         answer
     }
 
     fn carry_out(&mut self, id: MemberId, events: Vec<Event>) {
+        let mut is_promise = false;
         for event in events {
             self.laws.saw(id, &event);
+            is_promise |= matches!(
+                event,
+                Event::Persist(_) | Event::Send(_, Message::VoteAnswer { .. } | Message::AppendAnswer { .. })
+            );
             match event {
                 Event::Send(to, message) => self.send(id, to, message),
                 Event::Persist(batch) => {
@@ -186,8 +213,10 @@ impl World {
                 Event::Viewed(_) | Event::Refused(..) | Event::Leads | Event::Follows => {}
             }
         }
-        if let Some(process) = &self.machines[&id].process {
-            self.laws.stepped(id, process);
+        self.laws.stepped(id, self.machines[&id].process.as_ref().expect(NEVER));
+        if is_promise && self.below(1000) < self.weather.fragile {
+            self.crash(id);
+            self.restart(id);
         }
     }
 
@@ -202,7 +231,8 @@ impl World {
         }
         let copies = u64::from(!self.percent(self.weather.loss)) + u64::from(self.percent(self.weather.doubled));
         for _ in 0..copies {
-            let due = self.now + self.below(self.weather.delay);
+            let longer = if self.percent(self.weather.late) { 30 } else { 1 };
+            let due = self.now + self.below(longer * self.weather.delay);
             self.at(due, Happening::Message { from, to, message: message.clone() });
         }
     }
@@ -228,10 +258,13 @@ impl World {
 
     /// The next thing that happens, if it happens before the end.
     fn step(&mut self, end: Nanos) -> bool {
-        let tick = self.running().map(|(id, process)| (process.deadline(), id)).min();
+        self.steps += 1;
+        assert!(self.steps < 1_000_000, "there is no end of it");
+        let tick = self.running().map(|(id, process)| (process.deadline().max(self.machines[&id].asleep), id)).min();
         let first = self.happenings.first_key_value().map(|(key, _)| key.0);
         match (tick, first) {
-            (Some((due, id)), first) if first.is_none_or(|first| due <= first) && due <= end => {
+            // Who stood still may read what has come before it looks at the clock.
+            (Some((due, id)), first) if first.is_none_or(|first| due < first) && due <= end => {
                 self.now = self.now.max(due);
                 self.call(id, |process, now, cx| process.on_tick(now, cx));
                 true
@@ -239,7 +272,12 @@ impl World {
             (_, Some(due)) if due <= end => {
                 let (_, happening) = self.happenings.pop_first().expect("there is a first");
                 self.now = due;
-                self.happen(happening);
+                let (Happening::Message { to: who, .. } | Happening::Written { who, .. } | Happening::Wakes { who }) =
+                    &happening;
+                match self.machines[who].asleep {
+                    until if until > due => self.at(until, happening),
+                    _ => self.happen(happening),
+                }
                 true
             }
             _ => false,
@@ -253,6 +291,11 @@ impl World {
                     self.call(to, |process, now, cx| process.on_message(now, from, message, cx));
                 }
             }
+            Happening::Wakes { who } => {
+                if self.machines[&who].process.is_some() {
+                    self.ask(who);
+                }
+            }
             Happening::Written { who, starts } => {
                 let machine = self.machines.get_mut(&who).expect("known");
                 if machine.starts == starts && machine.process.is_some() {
@@ -261,6 +304,21 @@ impl World {
                     self.call(who, |process, now, cx| process.on_written(now, cx));
                 }
             }
+        }
+    }
+
+    /// A process stands still for a while. When it goes on, it does something for a client before it reads what has come.
+    pub(crate) fn send_to_sleep(&mut self, who: MemberId, time: Nanos) {
+        let until = self.now + time;
+        self.machines.get_mut(&who).expect("known").asleep = until;
+        self.at(until, Happening::Wakes { who });
+    }
+
+    /// A round of confirmation, from which on the laws watch it.
+    pub(crate) fn ask(&mut self, leader: MemberId) {
+        if let Some(round) = self.call(leader, |process, now, cx| process.confirm(now, cx)) {
+            let process = self.machines[&leader].process.as_ref().expect(NEVER);
+            self.laws.asked(leader, process, round);
         }
     }
 

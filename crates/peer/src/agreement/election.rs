@@ -47,9 +47,14 @@ impl Agreement {
     /// A leader that is to lose its vote writes the entry that says so in its own log first. If it fails before anybody else
     /// has it, its log is longer than anybody's, who might need its vote, and the library lets it stand no more. So it goes
     /// back to before that entry, on disk when it next appends. Nothing can have depended on its copy: from that entry on
-    /// only the votes of others count, until an entry says otherwise, and it had that one before it was given a vote.
+    /// only the votes of others count, until an entry says otherwise, and it had that one before it was given a vote. Only in
+    /// a term in which it follows another it must not: that one may know the end of its log, and takes a log that has become
+    /// shorter for an old answer.
     fn forget_removal(&mut self) -> bool {
         let (log, me) = (self.node.log(), self.node.id());
+        if self.node.voted_for().is_some_and(|other| other != me) {
+            return false;
+        }
         let is_voter = |config: &ClusterConfig| config.voters.contains(&me) || config.new_voters.contains(&me);
         let mut was_voter = is_voter(log.snapshot_config());
         let mut removal = None;

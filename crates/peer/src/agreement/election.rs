@@ -9,7 +9,7 @@
 
 use alloc::collections::BTreeSet;
 
-use noraft::{Message as RaftMessage, Node, Term};
+use noraft::{Actions, ClusterConfig, Log, LogEntry, Message as RaftMessage, Node, Term};
 
 use super::{Agreement, Cx, Event, Message, Nanos, Position, mirror, office::Office, step::Held};
 use crate::identity::MemberId;
@@ -24,7 +24,7 @@ impl Agreement {
                 self.node.heartbeat();
                 self.conclude(now, Held::default(), cx);
             }
-        } else if self.config().is_voter(self.me) {
+        } else if self.config().is_voter(self.me) || self.forget_removal() {
             self.ask(now, cx);
         } else {
             self.arm(now, cx);
@@ -39,10 +39,49 @@ impl Agreement {
 
     /// The library knows of no such thing: it is started again with the same term, vote and log, all of which are on disk.
     fn step_down(&mut self, now: Nanos, cx: &mut Cx<'_>) {
-        assert!(self.is_idle() && self.node.actions().is_empty(), "what is in memory is on disk");
-        let (term, vote, log) = (self.node.current_term(), self.node.voted_for(), self.node.log().clone());
-        self.node = Node::restart(self.node.id(), term, vote, log);
+        self.start_library_again(self.node.log().clone());
+        self.arm(now, cx);
         self.conclude(now, Held::default(), cx);
+    }
+
+    /// A leader that is to lose its vote writes the entry that says so in its own log first. If it fails before anybody else
+    /// has it, its log is longer than anybody's, who might need its vote, and the library lets it stand no more. So it goes
+    /// back to before that entry, on disk when it next appends. Nothing can have depended on its copy: from that entry on
+    /// only the votes of others count, until an entry says otherwise, and it had that one before it was given a vote. Only in
+    /// a term in which it follows another it must not: that one may know the end of its log, and takes a log that has become
+    /// shorter for an old answer.
+    fn forget_removal(&mut self) -> bool {
+        let (log, me) = (self.node.log(), self.node.id());
+        if self.node.voted_for().is_some_and(|other| other != me) {
+            return false;
+        }
+        let is_voter = |config: &ClusterConfig| config.voters.contains(&me) || config.new_voters.contains(&me);
+        let mut was_voter = is_voter(log.snapshot_config());
+        let mut removal = None;
+        for (position, entry) in log.entries().iter_with_positions() {
+            match entry {
+                LogEntry::ClusterConfig(config) if config.contains(me) => {
+                    (was_voter, removal) = (is_voter(&config), None);
+                }
+                LogEntry::ClusterConfig(_) => removal = removal.or(Some(position.index.get())),
+                LogEntry::Term(_) | LogEntry::Command => {}
+            }
+        }
+        let agreed = self.applied.max(self.node.commit_index().get());
+        let Some(index) = removal.filter(|index| was_voter && *index > agreed) else { return false };
+        let mut entries = log.entries().clone();
+        entries.truncate((index - 1 - log.snapshot_position().index.get()) as usize);
+        let log = Log::new(log.snapshot_config().clone(), entries);
+        self.start_library_again(log);
+        true
+    }
+
+    fn start_library_again(&mut self, log: Log) {
+        assert!(self.is_idle() && self.node.actions().is_empty(), "what is in memory is on disk");
+        let (term, vote) = (self.node.current_term(), self.node.voted_for());
+        self.node = Node::restart(self.node.id(), term, vote, log);
+        // All that it asks for is that the time of waiting begins anew.
+        *self.node.actions_mut() = Actions::default();
     }
 
     /// Would they vote for me?

@@ -66,7 +66,7 @@ pub enum Message {
         term: u64,
         /// The end of its log.
         last: Position,
-        /// The round of what is answered.
+        /// The round of what is answered, if that was said in this same term; otherwise 0.
         round: u64,
     },
     /// What the entries came to that you lack and I no longer have.

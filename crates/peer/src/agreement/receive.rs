@@ -75,7 +75,7 @@ impl Agreement {
         }
         self.follow(now, from, term);
         self.keep_commands(append);
-        self.conclude(now, Held { echo: round, ..Held::default() }, cx);
+        self.conclude(now, Held { echo: self.echo(term, round), ..Held::default() }, cx);
     }
 
     /// Whether a leader has something else where this member knows what is agreed on.
@@ -96,6 +96,12 @@ impl Agreement {
             self.office = Office::Follower { leader: Some((from, now)) };
         }
         is_followed
+    }
+
+    /// What an answer says of the round. The answer is in this member's term; what came late from an earlier one was perhaps said
+    /// by an earlier process of the same leader, which counted its rounds from the beginning too.
+    fn echo(&self, term: u64, round: u64) -> u64 {
+        if term == self.term() { round } else { 0 }
     }
 
     /// What the commands say of those entries that the library has taken up.
@@ -147,7 +153,7 @@ impl Agreement {
         if !self.hand_over(&call, cx) {
             return;
         }
-        let mut held = Held { echo: round, ..Held::default() };
+        let mut held = Held { echo: self.echo(term, round), ..Held::default() };
         if self.follow(now, from, term) && snapshot.position.index > self.applied {
             if !self.replace_log(&snapshot) {
                 return self.break_down(CONTRADICTION, cx);

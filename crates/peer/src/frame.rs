@@ -21,6 +21,8 @@ pub struct Frame {
     pub from: MemberId,
     /// The process that it comes from.
     pub incarnation: Incarnation,
+    /// Where an answer finds it.
+    pub address: Address,
     /// The disk that it is for; nothing, if whoever sends it knows only an address.
     pub to: Option<MemberId>,
     /// What it says.
@@ -67,8 +69,6 @@ pub enum Membership {
     Join {
         /// What it goes by.
         charter: Charter,
-        /// Where it is.
-        address: Address,
         /// When this was sent, on its own clock.
         sent: u64,
     },

@@ -158,6 +158,9 @@ impl World<'_> {
             return Ok(());
         }
         let session = self.session_of(client)?;
+        if self.clients[client].session.is_none() {
+            return Ok(()); // It was turned away, and thinks again.
+        }
         let (name, ask) = self.wish(client);
         let request = self.next_request();
         let reads = self.machines[machine].clock.reads(self.now);

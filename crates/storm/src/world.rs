@@ -218,7 +218,7 @@ impl<'a> World<'a> {
     fn carry_out(&mut self, machine: usize, effect: Effect) -> Result<(), String> {
         match effect {
             Effect::Send(address, frame) => {
-                let to = machine_at(&address);
+                let to = machine_at(&address); if std::env::var("FR").is_ok() { let f = format!("{:?}", frame.body); self.tell(|| format!("SEND m{machine}→m{to} {}", f.chars().take(200).collect::<String>())); }
                 let times = self.network.send(self.now, machine, to);
                 for time in times {
                     self.at(time, Event::Arrives(to, Box::new(frame.clone())));

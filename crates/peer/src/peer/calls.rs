@@ -71,13 +71,16 @@ pub struct Status {
     pub used_names: usize,
     /// How many messages to other members have not been acknowledged.
     pub unacknowledged: usize,
+    /// d
+    pub debug: alloc::string::String,
 }
 
 impl Peer {
     pub(super) fn on_call(&mut self, call: Call, cx: &mut Cx<'_>) {
         match call {
             Call::Open { session, ttl } => {
-                let open = self.sessions.open(cx.now, session, ttl);
+                let leaving = self.member().is_some_and(|member| member.leaving);
+                let open = !leaving && self.sessions.open(cx.now, session, ttl);
                 self.tell_deadline(session, open, cx);
             }
             Call::Renew(session) => {
@@ -174,6 +177,7 @@ impl Peer {
             sessions: self.sessions.len(),
             names: names.iter().map(|(known, _)| known).sum(),
             used_names: names.iter().map(|(_, used)| used).sum(),
+            debug: alloc::format!("{:?} leads {:?} leader {:?} views {:?} config {:?} L {:?}", self.cluster, self.agreement.leads(), self.agreement.leader(), self.agreement.views().map(|v|v.number()), self.agreement.config(), self.leadership),
             unacknowledged: self.lanes.iter().map(Lane::unacknowledged).sum(),
         }
     }

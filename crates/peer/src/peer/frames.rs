@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Cx, Effect, MOST_PARKED, Peer};
+use super::{Cx, Effect, Identity, MOST_PARKED, Peer};
 use crate::{
     frame::{Body, Frame, Membership},
     identity::{Address, MemberId},
@@ -18,6 +18,9 @@ impl Peer {
             return;
         }
         let Frame { from, incarnation, cluster, .. } = frame;
+        if self.addresses.get(&from) != Some(&frame.address) {
+            self.addresses.insert(from, frame.address.clone());
+        }
         if let Body::Membership(Membership::Wait) = &frame.body {
             self.cluster = self.cluster.or(cluster); // It belongs to those who let it join.
         }
@@ -133,7 +136,8 @@ impl Peer {
         if self.has_stopped() {
             return;
         }
-        let (cluster, from, incarnation) = (self.cluster, self.me.id, self.me.incarnation);
-        cx.effects.push(Effect::Send(address, Frame { cluster, from, incarnation, to, body }));
+        let Identity { id: from, incarnation, address: mine } = self.me.clone();
+        let frame = Frame { cluster: self.cluster, from, incarnation, address: mine, to, body };
+        cx.effects.push(Effect::Send(address, frame));
     }
 }

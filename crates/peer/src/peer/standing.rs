@@ -145,9 +145,9 @@ impl Peer {
             return;
         }
         self.next_beat = cx.now.saturating_add(self.charter.lease / 9);
-        let (id, address, sent) = (self.me.id, self.me.address.clone(), cx.now);
+        let (id, sent) = (self.me.id, cx.now);
         let Some(member) = self.member() else {
-            let join = Membership::Join { charter: self.charter.clone(), address, sent };
+            let join = Membership::Join { charter: self.charter.clone(), sent };
             if self.agreement.leads().is_some() {
                 return self.on_membership(id, self.me.incarnation, join, cx);
             }

@@ -53,11 +53,11 @@ impl Peer {
         cx: &mut Cx<'_>,
     ) {
         match message {
-            Membership::Join { charter, address, sent } => {
-                self.addresses.insert(from, address.clone());
+            Membership::Join { charter, sent } => {
                 let answer = self.answer_to_join(from, &charter);
-                if let (Membership::Wait, Some(leadership)) = (&answer, &mut self.leadership) {
-                    leadership.on_join(cx.now, from, incarnation, address, sent);
+                let address = if from == self.me.id { Some(&self.me.address) } else { self.addresses.get(&from) };
+                if let (Membership::Wait, Some(leadership), Some(address)) = (&answer, &mut self.leadership, address) {
+                    leadership.on_join(cx.now, from, incarnation, address.clone(), sent);
                 }
                 if from != self.me.id {
                     self.send_to(from, Body::Membership(answer), cx);

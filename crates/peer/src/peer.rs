@@ -56,8 +56,6 @@ pub struct Peer {
     standing: Standing,
     lanes: Vec<Lane>,
     sessions: Sessions,
-    /// Requests that wait, and where.
-    waiting: BTreeMap<RequestId, Name>,
     /// While it leads.
     leadership: Option<Leadership>,
     /// Where others are, as far as is known.
@@ -228,7 +226,6 @@ impl Peer {
             standing: Standing::Outside,
             lanes,
             sessions: Sessions::default(),
-            waiting: BTreeMap::new(),
             leadership: None,
             addresses: BTreeMap::new(),
             parked: VecDeque::new(),

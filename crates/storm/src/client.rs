@@ -108,7 +108,7 @@ impl World<'_> {
         let machine = self.clients[client].machine;
         match (deed, self.clients[client].stage.clone()) {
             (Deed::Ask, Stage::Thinking) => self.ask(client),
-            (Deed::GiveUp, Stage::Waiting { request, .. }) => self.call(machine, Call::Cancel(request)),
+            (Deed::GiveUp, Stage::Waiting { request, name, .. }) => self.call(machine, Call::Cancel { request, name }),
             (Deed::Leave, Stage::Holding { request, name, fence, .. }) => {
                 self.law.leave(&name, request);
                 let session = self.clients[client].session;
@@ -268,7 +268,7 @@ impl World<'_> {
                 }
                 Ok(())
             }
-            Effect::Ended(session) => {
+            Effect::Ended(session) => { self.tell(|| format!("m{machine} ends {session:?}"));
                 if let Some(client) = self.sessions.get(&session).copied() {
                     self.forget_node(client);
                 }

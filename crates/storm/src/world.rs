@@ -1,10 +1,10 @@
 //! The world of a storm: what happens, in its order.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use vez_peer::{
     Peer,
-    agreement::Disk,
+    agreement::{Disk, Entry},
     ask::{Ask, RequestId, SessionId},
     frame::Frame,
     identity::{Address, ClusterId, Incarnation, MemberId},
@@ -282,6 +282,23 @@ impl<'a> World<'a> {
         Ok(())
     }
 
+    /// Whether a majority of the votes is left without this disk, whatever configuration one goes by. Agreement survives no
+    /// more than that.
+    fn can_do_without(&self, machine: usize) -> bool {
+        let lost = self.machines[machine].id;
+        let is_there = |id: &MemberId| *id != lost && self.machines.iter().any(|place| place.id == *id);
+        let majority = |votes: &BTreeSet<MemberId>| 2 * votes.iter().filter(|id| is_there(id)).count() > votes.len();
+        let configs = self.machines.iter().flat_map(|place| {
+            let later = place.disk.entries.iter().filter_map(|entry| match entry {
+                Entry::Config(config) => Some(config),
+                Entry::Term(_) | Entry::Command(_) => None,
+            });
+            later.chain([&place.disk.snapshot.config])
+        });
+        let mut all = configs.flat_map(|config| [&config.voters, &config.new_voters]);
+        all.all(|votes| votes.is_empty() || majority(votes))
+    }
+
     fn wipe(&mut self, machine: usize) {
         let place = &mut self.machines[machine];
         place.disk = Disk::empty();
@@ -409,7 +426,7 @@ impl<'a> World<'a> {
         match &fault.what {
             Mishap::Crash { machine, down, written, wiped } => {
                 self.crash(*machine, *written);
-                if *wiped {
+                if *wiped && self.can_do_without(*machine) {
                     self.wipe(*machine);
                 }
                 self.start_at(*machine, self.now + down);

@@ -42,7 +42,12 @@ pub enum Call {
         patience: Patience,
     },
     /// It does not want to wait any more.
-    Cancel(RequestId),
+    Cancel {
+        /// Which request.
+        request: RequestId,
+        /// Where.
+        name: Name,
+    },
     /// It has left.
     Release {
         /// Who.
@@ -92,12 +97,10 @@ impl Peer {
                 let waiter = Waiter { session, request, ask, patience, since: cx.now };
                 self.acquire(&name, waiter, cx);
             }
-            Call::Cancel(request) => {
-                if let Some(name) = self.waiting.get(&request).cloned() {
-                    self.in_shard(&name, cx, |now, shard, out| {
-                        shard.cancel(now, &name, request, out);
-                    });
-                }
+            Call::Cancel { request, name } => {
+                self.in_shard(&name, cx, |now, shard, out| {
+                    shard.cancel(now, &name, request, out);
+                });
             }
             Call::Release { session, name, fence } => {
                 let mut result = Ok(());
@@ -118,7 +121,6 @@ impl Peer {
         if let Some(failure) = failure {
             return cx.effects.push(Effect::Failed { session, request, failure });
         }
-        self.waiting.insert(request, name.clone());
         self.in_shard(name, cx, |now, shard, out| shard.acquire(now, name, waiter, out));
     }
 

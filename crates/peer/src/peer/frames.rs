@@ -74,12 +74,10 @@ impl Peer {
         for effect in effects {
             match effect {
                 shard::Effect::Granted { session, request, name, fence, floor } => {
-                    self.waiting.remove(&request);
                     let deadline = self.deadline_of(session).expect("whoever ends takes its requests along");
                     cx.effects.push(Effect::Granted { session, request, name, fence, floor, deadline });
                 }
                 shard::Effect::Failed { session, request, failure } => {
-                    self.waiting.remove(&request);
                     cx.effects.push(Effect::Failed { session, request, failure });
                 }
                 shard::Effect::NewViewWanted => self.wants_view = true,

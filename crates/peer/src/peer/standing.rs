@@ -156,7 +156,7 @@ impl Peer {
             }
             return;
         };
-        let leaves = member.leaving && self.waiting.is_empty() && self.sessions.is_empty();
+        let leaves = member.leaving && self.sessions.is_empty();
         let heartbeat = Membership::Heartbeat {
             sent,
             view: member.view.number,

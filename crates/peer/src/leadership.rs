@@ -110,7 +110,8 @@ impl Leadership {
         if tenant.incarnation != incarnation {
             *tenant = new();
         }
-        tenant.unheard = unheard;
+        // Whom it did not hear in an earlier view may be another process by now.
+        tenant.unheard = if view == views.number() { unheard } else { BTreeSet::new() };
         tenant.behind_since = if view < views.number() { tenant.behind_since.or(Some(now)) } else { None };
         let lags = tenant.behind_since.is_some_and(|since| now.saturating_sub(since) > views.charter.lease);
         if !lags && !tenant.condemned {
@@ -148,6 +149,9 @@ impl Leadership {
         self.last_view = Some(now);
         let process = |id: &MemberId| views.members().get(id).map(|member| member.incarnation);
         self.tenants.retain(|id, tenant| process(id) == Some(tenant.incarnation));
+        for tenant in self.tenants.values_mut() {
+            tenant.unheard.clear();
+        }
         self.leaving.retain(|id, incarnation| process(id) == Some(*incarnation));
         self.joiners.retain(|id, joiner| process(id) != Some(joiner.incarnation) && !views.is_retired(*id));
         // A new member's lease counts from its Join, which came before this.

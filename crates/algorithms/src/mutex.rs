@@ -36,7 +36,7 @@ pub use token_ring::TokenRing;
 pub use token_ring_regenerating::TokenRingRegenerating;
 pub use voting::{Voting, majority_of};
 
-use crate::{Entered, Family, Heard, Scene, Setup};
+use crate::{Entered, Family, Heard, Never, NodeId, Protocol, Scene, Setup};
 
 /// What a client of mutual exclusion asks of its node. It takes turns: Request, then, once inside, Release.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -60,6 +60,16 @@ impl From<Entered> for Output {
     fn from(_: Entered) -> Self {
         Self::Entered
     }
+}
+
+/// An algorithm in which one token goes round, and who is inside has it: one node of it can be set up alone, and whatever is
+/// to be kept once in the whole system can ride on the token.
+pub trait TokenBased: Protocol<Family = Mutex, Timer = Never> {
+    /// A node at rest in a system of so many; `father` is the next one on the way to the token, or itself if the token is here.
+    fn at_rest(me: NodeId, father: NodeId, nodes: usize) -> Self;
+
+    /// Whether the token goes along with a message.
+    fn is_token(message: &Self::Message) -> bool;
 }
 
 /// The family.

@@ -1,6 +1,10 @@
 //! What all members of a cluster go by: fixed at its birth, and compared when somebody joins.
 
+use alloc::vec::Vec;
+
 use serde::{Deserialize, Serialize};
+
+use crate::name::Name;
 
 /// The version of what members say to each other. Another cannot join.
 pub const VERSION: u16 = 1;
@@ -21,13 +25,52 @@ pub struct Charter {
     pub rate_error: u32,
     /// How many parts the lock table has.
     pub shards: u16,
+    /// Locks whose names begin so run on that algorithm; all others on `fila`.
+    pub algorithms: Algorithms,
+}
+
+/// Which locks run on another algorithm than `fila`, by the beginning of their names.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Algorithms(pub Vec<(Vec<u8>, LockAlgorithm)>);
+
+impl Algorithms {
+    /// The algorithm of a lock: that of the longest beginning of its name that has one.
+    #[must_use]
+    pub fn of(&self, name: &Name) -> LockAlgorithm {
+        let of_name = self.0.iter().filter(|(prefix, _)| name.as_bytes().starts_with(prefix));
+        of_name.max_by_key(|(prefix, _)| prefix.len()).map_or(LockAlgorithm::Fila, |(_, algorithm)| *algorithm)
+    }
+}
+
+/// What a lock can run on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum LockAlgorithm {
+    /// The token carries its queue, and requests go through a home.
+    Fila,
+    /// The token carries its queue, and requests find their way by path reversal.
+    FilaForest,
+    /// Path reversal, and each knows who comes next.
+    NaimiTrehel,
+    /// Path reversal, and the token comes back to who lent it.
+    Nxr,
+    /// Along the edges of a tree.
+    Raymond,
+    /// Requests go to all.
+    SuzukiKasami,
 }
 
 impl Charter {
     /// Nine seconds, a tenth of which is margin, and clocks that are wrong by less than a minute a day.
     #[must_use]
     pub fn new(shards: u16) -> Self {
-        Self { version: VERSION, lease: 9000 * MILLISECOND, margin: 900 * MILLISECOND, rate_error: 500, shards }
+        Self {
+            version: VERSION,
+            lease: 9000 * MILLISECOND,
+            margin: 900 * MILLISECOND,
+            rate_error: 500,
+            shards,
+            algorithms: Algorithms::default(),
+        }
     }
 
     /// How long a leader waits on its own clock until a lease of T on anybody else's is surely over: T (1+ρ)/(1−ρ).

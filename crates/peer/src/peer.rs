@@ -115,7 +115,7 @@ pub enum Input {
     /// Time has passed.
     Tick,
     /// A frame arrives.
-    Frame(Frame),
+    Frame(Box<Frame>),
     /// The last batch is durable.
     Written,
     /// A client wants something.
@@ -216,7 +216,7 @@ impl Peer {
             }
             Start::Join { disk, seeds } => (Agreement::resume(me.id, &disk, pace, now, &mut cx), seeds),
         };
-        let lanes = (0..charter.shards).map(|_| Lane::new(Shard::new(habits))).collect();
+        let lanes = (0..charter.shards).map(|_| Lane::new(Shard::new(habits, charter.algorithms.clone()))).collect();
         let mut peer = Self {
             cluster: agreement.views().map(|views| views.cluster),
             me,
@@ -249,7 +249,7 @@ impl Peer {
         }
         match input {
             Input::Tick => {}
-            Input::Frame(frame) => self.on_frame(frame, &mut cx),
+            Input::Frame(frame) => self.on_frame(*frame, &mut cx),
             Input::Written => self.with_agreement(&mut cx, |agreement, now, cx| agreement.on_written(now, cx)),
             Input::Call(call) => self.on_call(call, &mut cx),
             Input::Leave => self.leave(),

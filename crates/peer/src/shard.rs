@@ -21,6 +21,7 @@ mod ledger;
 mod lock;
 mod message;
 mod settle;
+mod turns;
 mod why;
 
 use alloc::{
@@ -31,12 +32,14 @@ use alloc::{
 pub use clients::{Clients, Hold, Waiter};
 pub use message::{Message, Reentry, Seat};
 use serde::Serialize;
+pub use turns::TurnMessage;
 use vez_algorithms::NodeId;
 pub use why::{Holder, Reason, Why};
 
 use self::{ledger::Book, lock::Lock, settle::Place};
 use crate::{
     ask::{Ask, Failure, Kind, Patience, RequestId, SessionId},
+    charter::{Algorithms, LockAlgorithm},
     fence::Fence,
     name::Name,
 };
@@ -68,6 +71,7 @@ impl Default for Habits {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 pub struct Shard {
     habits: Habits,
+    algorithms: Algorithms,
     /// The view, and how far it is settled.
     place: Option<Place>,
     /// What is known of names in this view.
@@ -138,9 +142,10 @@ pub type Effects = Vec<Effect>;
 impl Shard {
     /// Nobody has asked for anything, and there is no view.
     #[must_use]
-    pub fn new(habits: Habits) -> Self {
+    pub fn new(habits: Habits, algorithms: Algorithms) -> Self {
         Self {
             habits,
+            algorithms,
             place: None,
             instances: BTreeMap::new(),
             clients: BTreeMap::new(),
@@ -182,6 +187,10 @@ impl Shard {
             && clients.kind != asked
         {
             return Err(Failure::Mismatch { name: name.clone(), is: clients.kind, asked });
+        }
+        // Whoever asks for such a lock may never meet its home, which would know better.
+        if asked != Kind::Lock && self.algorithms.of(name) != LockAlgorithm::Fila {
+            return Err(Failure::Mismatch { name: name.clone(), is: Kind::Lock, asked });
         }
         if let Ask::Semaphore { units, weight } = waiter.ask
             && (weight > units || units == 0)

@@ -63,6 +63,7 @@ pub(crate) fn names() -> Vec<(Name, Ask)> {
         (name("lock/b"), Ask::Lock),
         (name("lock/c"), Ask::Lock),
         (name("lock/d"), Ask::Lock),
+        (name("other/e"), Ask::Lock),
         (name("semaphore/2"), Ask::Semaphore { units: 2, weight: 2 }),
         (name("semaphore/5"), Ask::Semaphore { units: 5, weight: 5 }),
         (name("group"), Ask::Group { label: b"all".to_vec() }),
@@ -268,7 +269,8 @@ impl World<'_> {
                 }
                 Ok(())
             }
-            Effect::Ended(session) => { self.tell(|| format!("m{machine} ends {session:?}"));
+            Effect::Ended(session) => {
+                self.tell(|| format!("m{machine} ends {session:?}"));
                 if let Some(client) = self.sessions.get(&session).copied() {
                     self.forget_node(client);
                 }

@@ -6,7 +6,10 @@ use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
 };
-use vez_peer::{charter::Charter, shard::Nanos};
+use vez_peer::{
+    charter::{Algorithms, Charter, LockAlgorithm},
+    shard::Nanos,
+};
 
 use crate::clock::Clock;
 
@@ -116,7 +119,15 @@ impl Plan {
     pub(crate) fn draw(seed: u64, nodes: usize, seconds: u64) -> Self {
         let mut chance = Chance::new(seed, 0);
         let lease = 3 * SECOND;
-        let charter = Charter { lease, margin: lease / 50, rate_error: 100_000, ..Charter::new(2) };
+        let others = [
+            LockAlgorithm::FilaForest,
+            LockAlgorithm::NaimiTrehel,
+            LockAlgorithm::Nxr,
+            LockAlgorithm::Raymond,
+            LockAlgorithm::SuzukiKasami,
+        ];
+        let algorithms = Algorithms(vec![(b"other/".to_vec(), others[chance.index(others.len())])]);
+        let charter = Charter { lease, margin: lease / 50, rate_error: 100_000, algorithms, ..Charter::new(2) };
         let wild = chance.one_in(8);
         let most = if wild { 400_000 } else { i32::try_from(charter.rate_error).expect("small") };
         let mut clock = |machine: usize| {

@@ -153,7 +153,7 @@ impl<'a> World<'a> {
 
     fn happen(&mut self, event: Event) -> Result<(), String> {
         match event {
-            Event::Arrives(machine, frame) => self.input(machine, Input::Frame(*frame)),
+            Event::Arrives(machine, frame) => self.input(machine, Input::Frame(frame)),
             Event::Tick(machine) => self.tick(machine),
             Event::Written(machine, incarnation) => self.written(machine, incarnation),
             Event::Start(machine) => self.start(machine),
@@ -218,7 +218,11 @@ impl<'a> World<'a> {
     fn carry_out(&mut self, machine: usize, effect: Effect) -> Result<(), String> {
         match effect {
             Effect::Send(address, frame) => {
-                let to = machine_at(&address); if std::env::var("FR").is_ok() { let f = format!("{:?}", frame.body); self.tell(|| format!("SEND m{machine}→m{to} {}", f.chars().take(200).collect::<String>())); }
+                let to = machine_at(&address);
+                if std::env::var("FR").is_ok() {
+                    let f = format!("{:?}", frame.body);
+                    self.tell(|| format!("SEND m{machine}→m{to} {}", f.chars().take(200).collect::<String>()));
+                }
                 let times = self.network.send(self.now, machine, to);
                 for time in times {
                     self.at(time, Event::Arrives(to, Box::new(frame.clone())));

@@ -14,7 +14,7 @@ use alloc::{collections::VecDeque, vec, vec::Vec};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::{Command, Mutex};
+use super::{Command, Mutex, TokenBased};
 use crate::{Algorithm, Context, Invariant, Model, Never, NodeId, Phase, Protocol, Setting, Setup, SetupError, World};
 
 /// What nodes say to each other.
@@ -46,14 +46,18 @@ impl Algorithm for FilaForest {
     const SETTINGS: &'static [Setting] = &[Setting::Topology];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
-        let node = |me| Self {
-            me,
-            father: setup.tree.father(me),
-            phase: Phase::Idle,
-            token: (me == setup.tree.root()).then(VecDeque::new),
-            waiting: VecDeque::new(),
-        };
-        Ok(setup.ids().map(node).collect())
+        Ok(setup.ids().map(|me| Self::at_rest(me, setup.tree.father(me), setup.nodes())).collect())
+    }
+}
+
+impl TokenBased for FilaForest {
+    fn at_rest(me: NodeId, father: NodeId, _nodes: usize) -> Self {
+        let token = (me == father).then(VecDeque::new);
+        Self { me, father, phase: Phase::Idle, token, waiting: VecDeque::new() }
+    }
+
+    fn is_token(message: &Message) -> bool {
+        matches!(message, Message::Token(_))
     }
 }
 

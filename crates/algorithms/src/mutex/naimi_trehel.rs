@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::{Command, Mutex};
+use super::{Command, Mutex, TokenBased};
 use crate::{Algorithm, Context, Model, Never, NodeId, Phase, Protocol, Setting, Setup, SetupError};
 
 /// What nodes say to each other.
@@ -44,8 +44,17 @@ impl Algorithm for NaimiTrehel {
     const SETTINGS: &'static [Setting] = &[Setting::Topology];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
-        let node = |me| Self { me, father: setup.tree.father(me), next: None, phase: Phase::Idle };
-        Ok(setup.ids().map(node).collect())
+        Ok(setup.ids().map(|me| Self::at_rest(me, setup.tree.father(me), setup.nodes())).collect())
+    }
+}
+
+impl TokenBased for NaimiTrehel {
+    fn at_rest(me: NodeId, father: NodeId, _nodes: usize) -> Self {
+        Self { me, father, next: None, phase: Phase::Idle }
+    }
+
+    fn is_token(message: &Message) -> bool {
+        *message == Message::Token
     }
 }
 

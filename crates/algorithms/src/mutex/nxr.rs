@@ -17,7 +17,7 @@ use alloc::{collections::VecDeque, vec::Vec};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::{Command, Mutex, Output};
+use super::{Command, Mutex, Output, TokenBased};
 use crate::{Algorithm, Context, Invariant, Model, Never, NodeId, Protocol, Setting, Setup, SetupError, World};
 
 /// What nodes say to each other.
@@ -55,13 +55,18 @@ impl Algorithm for Nxr {
     const SETTINGS: &'static [Setting] = &[Setting::Topology];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
-        let node = |me| Self {
-            me,
-            father: setup.tree.father(me),
-            token: if me == setup.tree.root() { Token::Idle } else { Token::Away },
-            line: VecDeque::new(),
-        };
-        Ok(setup.ids().map(node).collect())
+        Ok(setup.ids().map(|me| Self::at_rest(me, setup.tree.father(me), setup.nodes())).collect())
+    }
+}
+
+impl TokenBased for Nxr {
+    fn at_rest(me: NodeId, father: NodeId, _nodes: usize) -> Self {
+        let token = if me == father { Token::Idle } else { Token::Away };
+        Self { me, father, token, line: VecDeque::new() }
+    }
+
+    fn is_token(message: &Message) -> bool {
+        matches!(message, Message::Token(_))
     }
 }
 

@@ -16,7 +16,7 @@ use alloc::{collections::VecDeque, vec::Vec};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::{Command, Mutex};
+use super::{Command, Mutex, TokenBased};
 use crate::{Algorithm, Context, Model, Never, NodeId, Phase, Protocol, Setting, Setup, SetupError};
 
 /// What neighbours say to each other.
@@ -54,9 +54,17 @@ impl<const PIGGYBACK: bool> Algorithm for Raymond<PIGGYBACK> {
     const SETTINGS: &'static [Setting] = &[Setting::Topology];
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
-        let node =
-            |me| Self { me, holder: setup.tree.father(me), phase: Phase::Idle, line: VecDeque::new(), asked: false };
-        Ok(setup.ids().map(node).collect())
+        Ok(setup.ids().map(|me| Self::at_rest(me, setup.tree.father(me), setup.nodes())).collect())
+    }
+}
+
+impl<const PIGGYBACK: bool> TokenBased for Raymond<PIGGYBACK> {
+    fn at_rest(me: NodeId, father: NodeId, _nodes: usize) -> Self {
+        Self { me, holder: father, phase: Phase::Idle, line: VecDeque::new(), asked: false }
+    }
+
+    fn is_token(message: &Message) -> bool {
+        matches!(message, Message::Privilege | Message::PrivilegeAndRequest)
     }
 }
 

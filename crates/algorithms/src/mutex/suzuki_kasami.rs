@@ -13,7 +13,7 @@ use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::{Command, Mutex};
+use super::{Command, Mutex, TokenBased};
 use crate::{Algorithm, Context, Model, Never, NodeId, Phase, Protocol, Setup, SetupError};
 
 /// What nodes say to each other.
@@ -50,15 +50,20 @@ impl Algorithm for SuzukiKasami {
     const PAPER: &'static str = "SK85";
 
     fn system(setup: &Setup) -> Result<Vec<Self>, SetupError> {
-        let zeros = vec![0; setup.each_knows_all()?];
-        let token = Token { served: zeros.clone(), line: VecDeque::new() };
-        let node = |me| Self {
-            me,
-            phase: Phase::Idle,
-            requested: zeros.clone(),
-            token: (me == setup.tree.root()).then(|| Box::new(token.clone())),
-        };
-        Ok(setup.ids().map(node).collect())
+        let nodes = setup.each_knows_all()?;
+        Ok(setup.ids().map(|me| Self::at_rest(me, setup.tree.root(), nodes)).collect())
+    }
+}
+
+impl TokenBased for SuzukiKasami {
+    fn at_rest(me: NodeId, father: NodeId, nodes: usize) -> Self {
+        let zeros = vec![0; nodes];
+        let token = || Box::new(Token { served: zeros.clone(), line: VecDeque::new() });
+        Self { me, phase: Phase::Idle, token: (me == father).then(token), requested: zeros }
+    }
+
+    fn is_token(message: &Message) -> bool {
+        matches!(message, Message::Token(_))
     }
 }
 

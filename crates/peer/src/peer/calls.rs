@@ -179,7 +179,15 @@ impl Peer {
             sessions: self.sessions.len(),
             names: names.iter().map(|(known, _)| known).sum(),
             used_names: names.iter().map(|(_, used)| used).sum(),
-            debug: alloc::format!("{:?} leads {:?} leader {:?} views {:?} config {:?} L {:?}", self.cluster, self.agreement.leads(), self.agreement.leader(), self.agreement.views().map(|v|v.number()), self.agreement.config(), self.leadership),
+            debug: alloc::format!(
+                "{:?} leads {:?} leader {:?} views {:?} config {:?} L {:?}",
+                self.cluster,
+                self.agreement.leads(),
+                self.agreement.leader(),
+                self.agreement.views().map(|v| v.number()),
+                self.agreement.config(),
+                self.leadership
+            ),
             unacknowledged: self.lanes.iter().map(Lane::unacknowledged).sum(),
         }
     }

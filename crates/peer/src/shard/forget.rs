@@ -8,7 +8,7 @@
 use serde::Serialize;
 use vez_algorithms::Phase;
 
-use super::{Effect, Effects, Instance, Message, Nanos, Shard, settle::Settling};
+use super::{Effect, Effects, Instance, Message, Nanos, Shard, settle::Settling, turns::Turn};
 use crate::name::Name;
 
 /// Since when nobody uses a name.
@@ -23,7 +23,7 @@ impl Instance {
     /// Nobody uses it, but something would have to be done to forget it.
     fn is_idle(&self) -> bool {
         match self {
-            Self::Lock(lock) => lock.fila.phase() == Phase::Idle && lock.fila.has_token() && !lock.told_idle,
+            Self::Lock(lock) => lock.turns.is_forgettable() && !lock.told_idle,
             Self::Book(book) => book.is_idle(),
         }
     }
@@ -44,7 +44,7 @@ impl Shard {
         }
         let Some(instance) = self.instances.get_mut(name) else { return };
         if let Instance::Lock(lock) = instance
-            && lock.fila.knows_nothing()
+            && lock.turns.knows_nothing()
         {
             self.instances.remove(name);
         } else if instance.is_idle() {
@@ -99,10 +99,10 @@ impl Shard {
         }
         // Where the name is unknown or in use, the word has been overtaken by what happened since.
         let Some(Instance::Lock(lock)) = self.instances.get(name) else { return };
-        if place.view.home(name) == place.me && lock.fila.phase() == Phase::Idle && !lock.fila.has_token() {
+        if place.view.home(name) == place.me && lock.turns.phase() == Phase::Idle && !lock.turns.has_token() {
             self.next_try += 1;
             let number = self.next_try;
-            self.act(now, name, |fila, cx| fila.pull(number, cx), out);
+            self.turn(now, name, Turn::Pull(number), out);
         }
     }
 }

@@ -4,19 +4,14 @@
 //! somebody elsewhere waits. When the last client gives up, the request goes on for nobody, and the token moves on as it
 //! comes: a request that has its place in the order cannot be taken back.
 
-use alloc::vec::Vec;
-
 use serde::Serialize;
-use vez_algorithms::{
-    Context, Effect as Step, EffectOf, Input, NodeId, Phase, act,
-    mutex::{
-        Command, Output,
-        fila::{self, Fila},
-    },
-    step,
-};
+use vez_algorithms::{Effect as Step, NodeId, Phase, mutex::Output};
 
-use super::{Effect, Effects, Instance, Message, Nanos, Shard, forget::Rest};
+use super::{
+    Clients, Effect, Effects, Instance, Message, Nanos, Shard,
+    forget::Rest,
+    turns::{Turn, TurnMessage, Turns},
+};
 use crate::{
     ask::{Failure, Kind, Patience},
     fence::{Fence, LATE_COUNTER},
@@ -26,7 +21,7 @@ use crate::{
 /// Our part in the algorithm of one lock.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 pub(super) struct Lock {
-    pub fila: Fila,
+    pub turns: Turns,
     /// How many were granted in this view, if the token is here.
     pub counter: Option<u64>,
     /// How many local clients were served while somebody elsewhere waited, since the token came.
@@ -37,14 +32,9 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    pub(super) fn new(me: NodeId, home: NodeId, floor: u64) -> Self {
-        Self {
-            fila: Fila::new(me, home),
-            counter: (me == home).then_some(floor),
-            visit: 0,
-            told_idle: false,
-            rest: Rest::default(),
-        }
+    fn new(turns: Turns, floor: u64) -> Self {
+        let counter = turns.has_token().then_some(floor);
+        Self { turns, counter, visit: 0, told_idle: false, rest: Rest::default() }
     }
 }
 
@@ -53,7 +43,7 @@ impl Shard {
     pub(super) fn is_busy_here(&self, name: &Name) -> bool {
         let has_clients = self.is_wanted(name);
         let in_line = match self.instances.get(name) {
-            Some(Instance::Lock(lock)) => lock.fila.is_for_nobody(),
+            Some(Instance::Lock(lock)) => lock.turns.is_for_nobody(),
             Some(Instance::Book(_)) | None => false,
         };
         has_clients || in_line
@@ -62,7 +52,7 @@ impl Shard {
     /// What is held is entered again: by a request like any other, before there are any others.
     pub(super) fn reenter_lock(&mut self, now: Nanos, name: &Name, out: &mut Effects) {
         self.make_lock(name);
-        self.command(now, name, Command::Request, out);
+        self.turn(now, name, Turn::Request, out);
     }
 
     /// Does for the clients who wait here what can be done now.
@@ -78,16 +68,16 @@ impl Shard {
             self.withdraw(now, name, request, out);
             return out.push(Effect::Failed { session, request, failure });
         }
-        let fila = &self.make_lock(name).fila;
-        let (idle, pulling, for_nobody) = (fila.phase() == Phase::Idle, fila.is_pulling(), fila.is_for_nobody());
+        let turns = &self.make_lock(name).turns;
+        let (idle, pulling, for_nobody) = (turns.phase() == Phase::Idle, turns.is_pulling(), turns.is_for_nobody());
         if tries && (idle || pulling) {
             self.next_try += 1;
             let number = self.next_try;
-            self.act(now, name, |fila, cx| fila.attempt(number, cx), out);
+            self.turn(now, name, Turn::Attempt(number), out);
         } else if idle {
-            self.command(now, name, Command::Request, out);
+            self.turn(now, name, Turn::Request, out);
         } else if pulling || for_nobody {
-            self.act(now, name, Fila::adopt, out);
+            self.turn(now, name, Turn::Adopt, out);
         } // Otherwise the request is on its way, or one of ours is inside.
     }
 
@@ -95,8 +85,8 @@ impl Shard {
     pub(super) fn forsake_lock(&mut self, now: Nanos, name: &Name, out: &mut Effects) {
         let wanted = self.is_wanted(name);
         let Some(Instance::Lock(lock)) = self.instances.get(name) else { return };
-        if !wanted && lock.fila.phase() == Phase::Waiting && !lock.fila.is_for_nobody() {
-            self.act(now, name, |fila, _| fila.forsake(), out);
+        if !wanted && lock.turns.phase() == Phase::Waiting && !lock.turns.is_for_nobody() {
+            self.turn(now, name, Turn::Forsake, out);
         }
     }
 
@@ -104,17 +94,17 @@ impl Shard {
     pub(super) fn leave_lock(&mut self, now: Nanos, name: &Name, was_inside: bool, out: &mut Effects) {
         if !was_inside {
             if let Some(Instance::Lock(_)) = self.instances.get(name) {
-                self.act(now, name, |fila, _| fila.forsake(), out);
+                self.turn(now, name, Turn::Forsake, out);
             }
             return self.entered(now, name, out);
         }
         let Some(Instance::Lock(lock)) = self.instances.get_mut(name) else { return };
         let waits = self.clients.get(name).is_some_and(|clients| !clients.waiting.is_empty());
-        let others = lock.fila.others_wait();
+        let others = lock.turns.others_wait();
         if waits && self.is_settled() && !(others && self.visits(name) >= self.habits.visit) {
             return self.grant_next(now, name, others, out);
         }
-        self.command(now, name, Command::Release, out);
+        self.turn(now, name, Turn::Release, out);
         self.serve_lock(now, name, out);
         self.rest(now, name);
     }
@@ -132,41 +122,44 @@ impl Shard {
         now: Nanos,
         from: NodeId,
         name: &Name,
-        message: fila::Message,
+        message: TurnMessage,
         counter: Option<u64>,
         out: &mut Effects,
     ) {
-        let Some(place) = &self.place else { return };
-        let is_home = place.view.home(name) == place.me;
-        let is_token = matches!(message, fila::Message::Token(_));
-        if is_token != counter.is_some() {
+        if message.is_token() != counter.is_some() {
             return out.push(Effect::Violation(from, "a token without its counter, or a counter without its token"));
         }
-        match (self.instances.get_mut(name), &message) {
-            (Some(Instance::Lock(lock)), _) => lock.counter = counter.or(lock.counter),
-            (Some(Instance::Book(book)), fila::Message::Request(_) | fila::Message::Try { .. }) => {
+        let may_begin = self.may_begin(name, &message);
+        match self.instances.get_mut(name) {
+            Some(Instance::Lock(lock)) => lock.counter = counter.or(lock.counter),
+            Some(Instance::Book(book)) if message.is_request() => {
                 let is = book.kind();
                 return self.send(now, from, Message::Mismatch { name: name.clone(), request: None, is }, out);
             }
             // An answer to a try that was overtaken by the token, which came and went.
-            (_, fila::Message::Busy(_) | fila::Message::Refused(_)) => return,
-            (None, _) if is_home && !is_token => {
+            Some(Instance::Book(_)) | None if message.is_answer() => return,
+            None if may_begin => {
                 self.make_lock(name);
             }
-            (_, _) => return out.push(Effect::Violation(from, "a word about a lock that nothing is known of")),
+            Some(Instance::Book(_)) | None => {
+                return out.push(Effect::Violation(from, "a word about a lock that nothing is known of"));
+            }
         }
-        self.run(
-            now,
-            name,
-            |me, fila, effects| step(me, fila, Input::Message { from, message }, effects, &mut first),
-            out,
-        );
+        self.turn(now, name, Turn::Message(from, message), out);
+    }
+
+    /// Whether a lock can begin here by a message. With `fila` that happens at the home; with the others anywhere, but a
+    /// token never comes to where nobody asked for it.
+    fn may_begin(&self, name: &Name, message: &TurnMessage) -> bool {
+        let Some(place) = &self.place else { return false };
+        let is_fila = matches!(message, TurnMessage::Fila(_));
+        !message.is_token() && (!is_fila || place.view.home(name) == place.me)
     }
 
     /// The name is something else at its home, and nothing of our request is left there.
     pub(super) fn on_lock_mismatch(&mut self, name: &Name, is: Kind, out: &mut Effects) {
         if let Some(Instance::Lock(lock)) = self.instances.get(name)
-            && lock.fila.phase() == Phase::Waiting
+            && lock.turns.phase() == Phase::Waiting
         {
             self.instances.remove(name);
         }
@@ -181,44 +174,23 @@ impl Shard {
 
     fn make_lock(&mut self, name: &Name) -> &mut Lock {
         let place = self.place.as_ref().expect("in a view");
+        let algorithm = self.algorithms.of(name);
+        let turns = || Turns::new(algorithm, place.me, place.view.home(name), place.view.members.len());
         let instance = self.instances.entry(name.clone());
-        let new = || Instance::Lock(Lock::new(place.me, place.view.home(name), self.floor));
-        match instance.or_insert_with(new) {
+        match instance.or_insert_with(|| Instance::Lock(Lock::new(turns(), self.floor))) {
             Instance::Lock(lock) => lock,
             Instance::Book(_) => unreachable!("whoever calls has looked"),
         }
     }
 
-    fn command(&mut self, now: Nanos, name: &Name, command: Command, out: &mut Effects) {
-        self.run(now, name, |me, fila, effects| step(me, fila, Input::Command(command), effects, &mut first), out);
-    }
-
-    pub(super) fn act(
-        &mut self,
-        now: Nanos,
-        name: &Name,
-        handler: impl FnOnce(&mut Fila, &mut Context<'_, Fila>),
-        out: &mut Effects,
-    ) {
-        self.run(now, name, |me, fila, effects| act(me, fila, effects, &mut first, handler), out);
-    }
-
     /// Lets something happen to the algorithm, and does what it wants done.
-    fn run(
-        &mut self,
-        now: Nanos,
-        name: &Name,
-        happen: impl FnOnce(NodeId, &mut Fila, &mut Vec<EffectOf<Fila>>),
-        out: &mut Effects,
-    ) {
+    pub(super) fn turn(&mut self, now: Nanos, name: &Name, turn: Turn, out: &mut Effects) {
         let me = self.place.as_ref().expect("in a view").me;
         let Some(Instance::Lock(lock)) = self.instances.get_mut(name) else { return };
-        let mut effects = Vec::new();
-        let pulled = lock.fila.is_pulling();
-        happen(me, &mut lock.fila, &mut effects);
-        for effect in effects {
+        let pulled = lock.turns.is_pulling();
+        for effect in lock.turns.happen(me, turn) {
             match effect {
-                Step::Send(to, message) => self.send_lock(name, to, message, out),
+                Step::Send(to, message) => self.send_turn(name, to, message, out),
                 Step::Output(Output::Entered) => self.on_entered(now, name, out),
                 Step::Output(Output::Busy) => self.on_busy(now, name, out),
                 Step::Violation(what) => out.push(Effect::Violation(me, what)),
@@ -231,27 +203,20 @@ impl Shard {
         self.rest(now, name);
     }
 
+    fn send_turn(&mut self, name: &Name, to: NodeId, message: TurnMessage, out: &mut Effects) {
+        let Some(Instance::Lock(lock)) = self.instances.get_mut(name) else { return };
+        let counter = message.is_token().then(|| {
+            (lock.visit, lock.told_idle) = (0, false);
+            lock.counter.take().expect("the counter is where the token is")
+        });
+        out.push(Effect::Send(to, Message::Lock { name: name.clone(), message, counter }));
+    }
+
     /// Whether the token is here, where the name's home is, and nobody wants it.
     pub(super) fn is_idle_at_home(&self, name: &Name) -> bool {
         let Some(Instance::Lock(lock)) = self.instances.get(name) else { return false };
         let place = self.place.as_ref().expect("in a view");
-        let idle = lock.fila.has_token() && lock.fila.phase() == Phase::Idle;
-        idle && lock.fila.home() == place.me && !self.is_wanted(name)
-    }
-
-    fn send_lock(&mut self, name: &Name, to: NodeId, message: fila::Message, out: &mut Effects) {
-        let Some(Instance::Lock(lock)) = self.instances.get_mut(name) else { return };
-        let counter = match message {
-            fila::Message::Token(_) => {
-                (lock.visit, lock.told_idle) = (0, false);
-                Some(lock.counter.take().expect("the counter is where the token is"))
-            }
-            fila::Message::Request(_)
-            | fila::Message::Try { .. }
-            | fila::Message::Busy(_)
-            | fila::Message::Refused(_) => None,
-        };
-        out.push(Effect::Send(to, Message::Lock { name: name.clone(), message, counter }));
+        lock.turns.is_forgettable() && place.view.home(name) == place.me && !self.is_wanted(name)
     }
 
     /// The token is here, for us.
@@ -271,7 +236,7 @@ impl Shard {
         let place = self.place.as_ref().expect("in a view");
         let Some(Instance::Lock(lock)) = self.instances.get_mut(name) else { return };
         let waiter = self.clients.get_mut(name).filter(|_| settled).and_then(|clients| clients.waiting.pop_front());
-        let Some(waiter) = waiter else { return self.command(now, name, Command::Release, out) };
+        let Some(waiter) = waiter else { return self.turn(now, name, Turn::Release, out) };
         let counter = lock.counter.as_mut().expect("the counter is where the token is");
         if *counter >= LATE_COUNTER {
             out.push(Effect::NewViewWanted);
@@ -293,7 +258,7 @@ impl Shard {
 
     /// Somebody else has the lock: who only tried is told, and if anybody else waits here, the request is theirs.
     fn on_busy(&mut self, now: Nanos, name: &Name, out: &mut Effects) {
-        let tries = |clients: &super::Clients| {
+        let tries = |clients: &Clients| {
             clients.waiting.iter().find(|waiter| waiter.patience == Patience::Try).map(|waiter| waiter.request)
         };
         while let Some(request) = self.clients.get(name).and_then(tries) {
@@ -301,9 +266,4 @@ impl Shard {
         }
         self.serve_lock(now, name, out);
     }
-}
-
-/// The algorithms of the table leave nothing to chance.
-fn first(_: usize) -> usize {
-    0
 }

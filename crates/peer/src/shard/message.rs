@@ -3,8 +3,9 @@
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
-use vez_algorithms::{NodeId, mutex::fila};
+use vez_algorithms::NodeId;
 
+use super::turns::TurnMessage;
 use crate::{
     ask::{Ask, Kind, RequestId},
     fence::Fence,
@@ -38,7 +39,7 @@ pub enum Message {
         /// Which.
         name: Name,
         /// What it says.
-        message: fila::Message,
+        message: TurnMessage,
         /// How many were granted in this view, if the token comes with it.
         counter: Option<u64>,
     },

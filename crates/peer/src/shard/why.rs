@@ -109,12 +109,13 @@ impl Shard {
         why.reason = match self.instances.get(name) {
             Some(Instance::Lock(lock)) => {
                 why.kind = Some(Kind::Lock);
-                why.line = lock.fila.line().map(id).collect();
-                match lock.fila.phase() {
+                let (line, last) = lock.turns.line();
+                why.line = line.into_iter().map(id).collect();
+                match lock.turns.phase() {
                     Phase::Inside => Reason::HeldHere,
-                    Phase::Idle if lock.fila.has_token() => Reason::Nothing,
+                    Phase::Idle if lock.turns.has_token() => Reason::Nothing,
                     Phase::Waiting if home != place.me => Reason::AskedHome(id(home)),
-                    Phase::Idle | Phase::Waiting => Reason::TokenAt(id(lock.fila.last())),
+                    Phase::Idle | Phase::Waiting => Reason::TokenAt(id(last.unwrap_or(home))),
                 }
             }
             Some(Instance::Book(book)) => {

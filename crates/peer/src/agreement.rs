@@ -151,7 +151,8 @@ enum Pen {
 }
 
 impl Agreement {
-    /// The first member of a new cluster. It leads as soon as its first batch is written.
+    /// The first member of a new cluster. It leads as soon as its first batch is written; if it ends before that, nothing has
+    /// happened, and it is founded again.
     pub fn found(me: MemberId, views: Views, pace: Pace, now: Nanos, cx: &mut Cx<'_>) -> Self {
         let config = Config { voters: BTreeSet::from([me]), ..Config::default() };
         let snapshot = Snapshot { position: Position { term: 1, index: 1 }, config, views: Some(views) };

@@ -7,11 +7,11 @@
 //! A leader that no majority has answered for as long as the longest timeout goes back to being a follower. Otherwise one
 //! that can be heard but hears nothing would lead for ever, and nothing would ever be agreed on.
 
-use alloc::collections::BTreeSet;
+use alloc::{collections::BTreeSet, vec::Vec};
 
 use noraft::{Actions, ClusterConfig, Log, LogEntry, Message as RaftMessage, Node, Term};
 
-use super::{Agreement, Cx, Event, Message, Nanos, Position, mirror, office::Office, step::Held};
+use super::{Agreement, Append, Batch, Cx, Event, Message, Nanos, Position, mirror, office::Office, step::Held};
 use crate::identity::MemberId;
 
 impl Agreement {
@@ -24,10 +24,11 @@ impl Agreement {
                 self.node.heartbeat();
                 self.conclude(now, Held::default(), cx);
             }
-        } else if self.config().is_voter(self.me) || self.forget_removal() {
+        } else if self.config().is_voter(self.me) {
             self.ask(now, cx);
         } else {
             self.arm(now, cx);
+            self.forget_removal(cx);
         }
     }
 
@@ -46,15 +47,26 @@ impl Agreement {
 
     /// A leader that is to lose its vote writes the entry that says so in its own log first. If it fails before anybody else
     /// has it, its log is longer than anybody's, who might need its vote, and the library lets it stand no more. So it goes
-    /// back to before that entry, on disk when it next appends. Nothing can have depended on its copy: from that entry on
-    /// only the votes of others count, until an entry says otherwise, and it had that one before it was given a vote. Only in
-    /// a term in which it follows another it must not: that one may know the end of its log, and takes a log that has become
-    /// shorter for an old answer.
-    fn forget_removal(&mut self) -> bool {
-        let (log, me) = (self.node.log(), self.node.id());
-        if self.node.voted_for().is_some_and(|other| other != me) {
-            return false;
+    /// back to before that entry, and stands when it has next waited in vain. Nothing can have depended on its copy: from that
+    /// entry on only the votes of others count, until an entry says otherwise, and it had that one before it was given a
+    /// vote. Only in a term in which it follows another it must not: that one may know the end of its log, and takes a log
+    /// that has become shorter for an old answer.
+    fn forget_removal(&mut self, cx: &mut Cx<'_>) {
+        if self.node.voted_for().is_some_and(|other| other != self.node.id()) {
+            return;
         }
+        let Some(index) = self.removal() else { return };
+        let log = self.node.log();
+        let mut entries = log.entries().clone();
+        entries.truncate((index - 1 - log.snapshot_position().index.get()) as usize);
+        let append = Append { after: mirror::position(entries.last_position()), entries: Vec::new() };
+        self.start_library_again(Log::new(log.snapshot_config().clone(), entries));
+        self.persist(Batch { append: Some(append), ..Batch::default() }, Held::default(), cx);
+    }
+
+    /// Where the entry stands, not known to be agreed on, by which this member has lost its vote.
+    fn removal(&self) -> Option<u64> {
+        let (log, me) = (self.node.log(), self.node.id());
         let is_voter = |config: &ClusterConfig| config.voters.contains(&me) || config.new_voters.contains(&me);
         let mut was_voter = is_voter(log.snapshot_config());
         let mut removal = None;
@@ -68,12 +80,7 @@ impl Agreement {
             }
         }
         let agreed = self.applied.max(self.node.commit_index().get());
-        let Some(index) = removal.filter(|index| was_voter && *index > agreed) else { return false };
-        let mut entries = log.entries().clone();
-        entries.truncate((index - 1 - log.snapshot_position().index.get()) as usize);
-        let log = Log::new(log.snapshot_config().clone(), entries);
-        self.start_library_again(log);
-        true
+        removal.filter(|index| was_voter && *index > agreed)
     }
 
     fn start_library_again(&mut self, log: Log) {

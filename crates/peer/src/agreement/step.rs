@@ -45,7 +45,7 @@ impl Agreement {
         }
     }
 
-    fn persist(&mut self, batch: Batch, held: Held, cx: &mut Cx<'_>) {
+    pub(super) fn persist(&mut self, batch: Batch, held: Held, cx: &mut Cx<'_>) {
         assert!(self.is_idle(), "one batch at a time");
         self.pen = Pen::Writing(Box::new(held));
         cx.events.push(Event::Persist(batch));

@@ -59,7 +59,8 @@ fn work(world: &mut World, wanted: &std::collections::BTreeSet<MemberId>) {
 fn disturb(world: &mut World) {
     let ids = world.ids();
     let (one, other) = (world.one_of(&ids), world.one_of(&ids));
-    let leader = world.leader().filter(|_| world.laws.confirmed % 2 == 0).unwrap_or(one);
+    let is_about_leader = world.percent(50);
+    let leader = world.leader().filter(|_| is_about_leader).unwrap_or(one);
     match world.below(14) {
         0 => world.cut.extend([(one, other)]),
         1 => world.isolate(&[leader].into()),

@@ -185,6 +185,24 @@ fn an_old_leader_may_have_written_something_else() {
 }
 
 #[test]
+fn who_lost_its_vote_unheard_goes_back_on_disk_unless_it_follows_another() {
+    let joint = Config { new_voters: members([2, 3, 4]), ..config(&[1, 2, 3]) };
+    let entries = vec![Entry::Term(2), Entry::Config(joint), Entry::Config(config(&[2, 3, 4]))];
+    let removed = |vote| Disk { ballot: Ballot { term: 2, vote }, entries: entries.clone(), ..disk() };
+    let mut process = resumed(&removed(Some(ME)));
+    let append = Some(Append { after: at(2, 3), entries: Vec::new() });
+    let back = Event::Persist(Batch { append, ..Batch::default() });
+    assert_eq!(told(|cx| process.on_tick(ELECTION, cx)).1, [back]);
+    assert_eq!(told(|cx| process.on_written(ELECTION, cx)).1, []);
+    assert!(process.config().is_voter(ME));
+    let asked = told(|cx| process.on_tick(2 * ELECTION, cx)).1;
+    assert_eq!(asked[0], Event::Send(OTHER, Message::PreVote { term: 3, last: at(2, 3) }));
+    let mut process = resumed(&removed(Some(OTHER)));
+    assert_eq!(told(|cx| process.on_tick(ELECTION, cx)).1, []);
+    assert_eq!(process.last(), at(2, 4));
+}
+
+#[test]
 fn what_a_batch_means() {
     let mut disk = disk();
     let append = |after, entries: &[Entry]| Batch {
@@ -193,6 +211,9 @@ fn what_a_batch_means() {
     };
     disk.write(&append(at(2, 2), &[Entry::Term(5), Entry::Term(6)]));
     assert_eq!(disk.entries, [Entry::Term(2), Entry::Term(5), Entry::Term(6)], "what stood there is replaced");
+    let mut shorter = disk.clone();
+    shorter.write(&append(at(1, 1), &[Entry::Term(7)]));
+    assert_eq!(shorter.entries, [Entry::Term(7)], "all of it");
     let snapshot = |position| Snapshot { position, ..disk.snapshot.clone() };
     let (inside, elsewhere) = (snapshot(at(5, 3)), snapshot(at(4, 4)));
     disk.write(&Batch { snapshot: Some(inside), ..Batch::default() });

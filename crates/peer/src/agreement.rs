@@ -279,6 +279,13 @@ impl Agreement {
         mirror::config(self.node.config())
     }
 
+    /// Who has a vote by what is agreed on: what is in the log beyond that may never have been.
+    #[must_use]
+    pub fn agreed_config(&self) -> Config {
+        let agreed = self.node.log().get_position_and_config(self.node.commit_index());
+        agreed.map_or_else(|| self.base.config.clone(), |(_, config)| mirror::config(config))
+    }
+
     /// Its term.
     #[must_use]
     pub fn term(&self) -> u64 {

@@ -97,10 +97,12 @@ impl Peer {
         if *charter != views.charter {
             return Membership::Refused(views.charter.clone());
         }
-        if views.is_retired(from) {
+        // As long as its vote may be needed, whoever was removed keeps its disk, and goes on voting.
+        let retired = views.is_retired(from);
+        if retired && !self.agreement.agreed_config().is_voter(from) {
             return Membership::Retired;
         }
-        if self.leadership.is_some() {
+        if self.leadership.is_some() && !retired {
             return Membership::Wait;
         }
         let leader = self.agreement.leader().and_then(|leader| self.addresses.get(&leader).cloned());

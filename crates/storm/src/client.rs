@@ -51,6 +51,8 @@ pub(crate) enum Deed {
     Notice,
     /// It shows itself.
     Renew(SessionId),
+    /// It ends what it is about, since its node wants to leave.
+    MakeWay(SessionId),
     /// A word of one who was inside comes to the resource.
     Write { name: Name, ask: Ask, fence: Fence, floor: Fence },
 }
@@ -103,6 +105,12 @@ impl World<'_> {
         if let Deed::Renew(session) = deed {
             return self.renew(client, session);
         }
+        if let Deed::MakeWay(session) = deed {
+            return match self.clients[client].session {
+                Some(open) if open == session => self.go(client),
+                Some(_) | None => Ok(()),
+            };
+        }
         if self.clients[client].epoch != epoch {
             return Ok(());
         }
@@ -119,18 +127,20 @@ impl World<'_> {
                 }
                 self.probe_on(machine, client)
             }
-            (Deed::Go, Stage::Holding { .. } | Stage::Waiting { .. }) => {
-                let session = self.forget_node(client);
-                match session {
-                    Some(session) => self.call(machine, Call::End(session)),
-                    None => Ok(()),
-                }
-            }
+            (Deed::Go, Stage::Holding { .. } | Stage::Waiting { .. }) => self.go(client),
             (Deed::Notice, _) => {
                 self.forget_node(client);
                 Ok(())
             }
             (_, _) => Ok(()),
+        }
+    }
+
+    /// A client goes, without a word to whom it holds something from.
+    fn go(&mut self, client: usize) -> Result<(), String> {
+        match self.forget_node(client) {
+            Some(session) => self.call(self.clients[client].machine, Call::End(session)),
+            None => Ok(()),
         }
     }
 
@@ -337,7 +347,19 @@ impl World<'_> {
         }
     }
 
-    /// All clients of a machine go, since it wants to leave.
+    /// A machine wants to leave, and its clients have a moment to end what they are about.
+    pub(crate) fn ask_clients_to_go(&mut self, machine: usize) {
+        for client in 0..self.clients.len() {
+            if self.clients[client].machine == machine
+                && let Some(session) = self.clients[client].session
+            {
+                let pause = self.whims.below(400 * MILLISECOND);
+                self.later(client, pause, Deed::MakeWay(session));
+            }
+        }
+    }
+
+    /// All clients of a machine go.
     pub(crate) fn close_clients(&mut self, machine: usize) -> Result<(), String> {
         for client in 0..self.clients.len() {
             if self.clients[client].machine == machine

@@ -33,7 +33,7 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
 
     #[test]
     fn when_it_reads_something_it_reads_it() {

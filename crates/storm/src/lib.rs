@@ -98,25 +98,47 @@ impl fmt::Display for Broken {
     }
 }
 
-/// Lets storms pass, and says what happened in all of them, and which broke a law. `progress` is told of each that is over.
+/// What became of storms.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How many there were: fewer than were asked for, if a law was broken.
+    pub seeds: u64,
+    /// What happened in those that kept all laws.
+    pub tally: Tally,
+    /// The seeds of those that broke one.
+    pub broken: Vec<u64>,
+    /// The first of them, with as few faults as it takes.
+    pub first: Option<Broken>,
+}
+
+/// So many storms are let loose before anybody looks whether a law was broken.
+const AT_ONCE: u64 = 64;
+
+/// Lets storms pass until one breaks a law. `progress` is told of each that is over.
 #[must_use]
-pub fn run(storm: &Storm, progress: &(dyn Fn() + Sync)) -> (Tally, Vec<Broken>) {
-    let seeds = storm.first_seed..storm.first_seed.saturating_add(storm.seeds);
-    let one = |seed| {
-        let plan = Plan::draw(seed, storm.nodes, storm.seconds);
-        let result = weather(&plan).map_err(|violation| shrink::shrink(&plan, violation));
-        progress();
-        result
-    };
-    let mut tally = Tally::default();
-    let mut broken = Vec::new();
-    for result in seeds.into_par_iter().map(one).collect::<Vec<_>>() {
-        match result {
-            Ok(one) => tally.add(&one),
-            Err(one) => broken.push(one),
+pub fn run(storm: &Storm, progress: &(dyn Fn() + Sync)) -> Outcome {
+    let mut outcome = Outcome { seeds: 0, tally: Tally::default(), broken: Vec::new(), first: None };
+    while outcome.seeds < storm.seeds && outcome.first.is_none() {
+        let first = storm.first_seed.wrapping_add(outcome.seeds);
+        let count = AT_ONCE.min(storm.seeds - outcome.seeds);
+        let one = |number: u64| {
+            let plan = Plan::draw(first.wrapping_add(number), storm.nodes, storm.seconds);
+            let result = weather(&plan);
+            progress();
+            (plan, result)
+        };
+        for (plan, result) in (0..count).into_par_iter().map(one).collect::<Vec<_>>() {
+            match result {
+                Ok(tally) => outcome.tally.add(&tally),
+                Err(violation) => {
+                    outcome.broken.push(plan.seed);
+                    outcome.first.get_or_insert_with(|| shrink::shrink(&plan, violation));
+                }
+            }
         }
+        outcome.seeds += count;
     }
-    (tally, broken)
+    outcome
 }
 
 /// Lets one storm pass.

@@ -81,11 +81,6 @@ impl World<'_> {
             let status = process.peer.status();
             if !status.settled {
                 let name = Name::new(b"lock/a").expect("short");
-                for m in &self.machines {
-                    if let Some(p) = &m.process {
-                        eprintln!("{:?}", p.peer.status().debug);
-                    }
-                }
                 return Err(format!("at the end m{machine} is not settled: {:?}", process.peer.why(&name)));
             }
             let left = self.probe.left[machine];

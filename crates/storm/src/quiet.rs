@@ -2,17 +2,31 @@
 
 use std::{
     any::Any,
-    panic::{AssertUnwindSafe, catch_unwind, set_hook},
+    cell::Cell,
+    panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook},
     sync::Once,
 };
 
-/// Runs something whose assertions may fail, and returns what the first that does says.
+thread_local! {
+    static EXAMINING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs something whose assertions may fail, prints nothing if one does, and returns what it says.
 pub(crate) fn catch<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     static HOOK: Once = Once::new();
-    // Nothing here prints: whoever asked for storms is told what became of them.
-    HOOK.call_once(|| set_hook(Box::new(|_| {})));
+    HOOK.call_once(|| {
+        let usual = take_hook();
+        set_hook(Box::new(move |info| {
+            if !EXAMINING.get() {
+                usual(info);
+            }
+        }));
+    });
+    EXAMINING.set(true);
     // What is left half done is thrown away: nobody looks at it again.
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(message(&*panic)))
+    let result = catch_unwind(AssertUnwindSafe(run));
+    EXAMINING.set(false);
+    result.unwrap_or_else(|panic| Err(message(&*panic)))
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {

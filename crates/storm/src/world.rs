@@ -219,10 +219,6 @@ impl<'a> World<'a> {
         match effect {
             Effect::Send(address, frame) => {
                 let to = machine_at(&address);
-                if std::env::var("FR").is_ok() {
-                    let f = format!("{:?}", frame.body);
-                    self.tell(|| format!("SEND m{machine}→m{to} {}", f.chars().take(200).collect::<String>()));
-                }
                 let times = self.network.send(self.now, machine, to);
                 for time in times {
                     self.at(time, Event::Arrives(to, Box::new(frame.clone())));
@@ -459,8 +455,8 @@ impl<'a> World<'a> {
             Mishap::FailingDisk { machine } => self.machines[*machine].disk_fails = true,
             Mishap::Leave { machine, away } => {
                 self.machines[*machine].away = Some(self.now + away);
-                self.close_clients(*machine)?;
                 self.input(*machine, Input::Leave)?;
+                self.ask_clients_to_go(*machine);
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::{process::ExitCode, time::Instant};
 
 use anyhow::{Result, ensure};
 use serde_json::json;
-use vez_storm::{Broken, Storm, Tally};
+use vez_storm::{Outcome, Storm};
 
 use crate::output::{print, progress, tell, thousands};
 
@@ -70,34 +70,36 @@ impl Args {
         }
         let began = Instant::now();
         let bar = progress(self.seeds, "storms");
-        let (tally, broken) = vez_storm::run(&storm, &|| bar.inc(1));
+        let outcome = vez_storm::run(&storm, &|| bar.inc(1));
         bar.finish_and_clear();
         let seconds = began.elapsed().as_secs_f64();
         if self.json {
-            print(&format!("{}\n", serde_json::to_string_pretty(&as_json(&storm, &tally, &broken, seconds))?))?;
+            print(&format!("{}\n", serde_json::to_string_pretty(&as_json(&storm, &outcome, seconds))?))?;
         } else {
-            print(&describe(&storm, &tally, &broken))?;
+            print(&describe(&storm, &outcome))?;
         }
-        for one in &broken {
+        if let Some(broken) = &outcome.first {
             let again = format!("vez lab storm --nodes {} --seconds {}", self.nodes, self.seconds);
-            tell(format_args!("vez: {one}\nvez: to see it: {again} --seeds 1 --seed {} --tell", one.seed));
+            tell(format_args!("vez: {broken}\nvez: to see it: {again} --seeds 1 --seed {} --tell", broken.seed));
         }
-        Ok(ExitCode::from(u8::from(!broken.is_empty())))
+        Ok(ExitCode::from(u8::from(outcome.first.is_some())))
     }
 }
 
-fn as_json(storm: &Storm, tally: &Tally, broken: &[Broken], seconds: f64) -> serde_json::Value {
-    let violations: Vec<_> = broken.iter().map(|one| json!({ "seed": one.seed, "violation": one.violation })).collect();
+fn as_json(storm: &Storm, outcome: &Outcome, seconds: f64) -> serde_json::Value {
+    let Outcome { seeds, tally, broken, .. } = outcome;
+    let violation = outcome.first.as_ref().map(|first| first.violation.as_str());
     json!({
-        "seeds": storm.seeds, "first_seed": storm.first_seed, "simulated_seconds": storm.seeds * storm.seconds,
+        "seeds": seeds, "first_seed": storm.first_seed, "simulated_seconds": seeds * storm.seconds,
         "grants": tally.grants, "crashes": tally.crashes, "restarts": tally.restarts,
         "partitions": tally.partitions, "view_changes": tally.view_changes, "forgotten": tally.forgotten,
-        "violations": violations.len(), "broken": violations, "seconds": seconds,
+        "violations": broken.len(), "broken_seeds": broken, "violation": violation, "seconds": seconds,
     })
 }
 
-fn describe(storm: &Storm, tally: &Tally, broken: &[Broken]) -> String {
-    let hours = (storm.seeds * storm.seconds) as f64 / 3600.0;
+fn describe(storm: &Storm, outcome: &Outcome) -> String {
+    let tally = &outcome.tally;
+    let hours = (outcome.seeds * storm.seconds) as f64 / 3600.0;
     let counted = [
         ("grants", tally.grants),
         ("crashes", tally.crashes),
@@ -109,10 +111,10 @@ fn describe(storm: &Storm, tally: &Tally, broken: &[Broken]) -> String {
         ("names forgotten", tally.forgotten),
     ];
     let counted = counted.map(|(what, count)| format!("{:>15}  {}\n", thousands(count), what)).concat();
-    let verdict = match broken.len() {
+    let verdict = match outcome.broken.len() {
         0 => "all laws held".to_owned(),
         1 => "one broke a law".to_owned(),
         many => format!("{} broke a law", thousands(many as u64)),
     };
-    format!("{} storms of {} nodes, {hours:.1} hours: {verdict}\n{counted}", thousands(storm.seeds), storm.nodes)
+    format!("{} storms of {} nodes, {hours:.1} hours: {verdict}\n{counted}", thousands(outcome.seeds), storm.nodes)
 }

@@ -76,8 +76,6 @@ pub struct Status {
     pub used_names: usize,
     /// How many messages to other members have not been acknowledged.
     pub unacknowledged: usize,
-    /// d
-    pub debug: alloc::string::String,
 }
 
 impl Peer {
@@ -179,15 +177,6 @@ impl Peer {
             sessions: self.sessions.len(),
             names: names.iter().map(|(known, _)| known).sum(),
             used_names: names.iter().map(|(_, used)| used).sum(),
-            debug: alloc::format!(
-                "{:?} leads {:?} leader {:?} views {:?} config {:?} L {:?}",
-                self.cluster,
-                self.agreement.leads(),
-                self.agreement.leader(),
-                self.agreement.views().map(|v| v.number()),
-                self.agreement.config(),
-                self.leadership
-            ),
             unacknowledged: self.lanes.iter().map(Lane::unacknowledged).sum(),
         }
     }

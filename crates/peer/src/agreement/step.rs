@@ -95,7 +95,7 @@ impl Agreement {
         if !self.apply(cx) {
             return;
         }
-        self.lead_on(now, before < self.applied, &mut held, cx);
+        self.lead_on(now, before < self.applied, &mut held);
         self.flush(now, held, cx);
         self.confirm_rounds();
         self.compact(cx);
@@ -145,7 +145,7 @@ impl Agreement {
     }
 
     /// What a leader adds: it tells at once that something was agreed on, and sends out a round that was begun meanwhile.
-    fn lead_on(&mut self, now: Nanos, has_applied: bool, held: &mut Held, cx: &mut Cx<'_>) {
+    fn lead_on(&mut self, now: Nanos, has_applied: bool, held: &mut Held) {
         let Some(leadership) = self.office.leadership_mut() else { return };
         if leadership.since.is_none() && self.applied >= leadership.first {
             leadership.since = Some(now);
@@ -157,8 +157,8 @@ impl Agreement {
         } else if is_due {
             self.node.heartbeat();
             held.broadcast = self.node.actions_mut().broadcast_message.take();
+            // Not the timer: with rounds more often than heartbeats it would never fire, and a leader never look who answers.
             *self.node.actions_mut() = Actions::default();
-            self.arm(now, cx);
         }
         if let Some(leadership) = self.office.leadership_mut() {
             leadership.sent = self.round;

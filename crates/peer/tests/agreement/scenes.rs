@@ -189,6 +189,17 @@ fn a_leader_that_hears_nobody_steps_down() {
 }
 
 #[test]
+fn a_leader_that_hears_nobody_steps_down_however_often_it_is_asked() {
+    let (mut world, leader) = cluster(12, 1..=3);
+    world.cut = world.ids().into_iter().map(|from| (from, leader)).collect();
+    for _ in 0..80 {
+        world.ask(leader);
+        world.run(PACE.heartbeat / 3);
+    }
+    assert!(world.process(leader).leads().is_none());
+}
+
+#[test]
 fn a_round_needs_a_majority_that_answers_it() {
     let (mut world, leader) = cluster(8, 1..=3);
     world.ask(leader);

@@ -163,15 +163,38 @@ impl Plan {
         // Storms differ in kind: in some nothing but one kind of thing goes wrong, and often.
         let only = chance.one_in(3).then(|| chance.below(9));
         let count = 2 + chance.below(2 + 2 * self.calm / (3 * SECOND));
-        let mut faults: Vec<Fault> = (0..count)
-            .map(|_| {
-                let kind = only.unwrap_or_else(|| chance.below(10));
-                let at = first + chance.below(span);
-                Fault { at, what: self.draw_mishap(kind, self.calm - at, chance) }
-            })
-            .collect();
+        let mut faults = Vec::new();
+        for _ in 0..count {
+            let kind = only.unwrap_or_else(|| chance.below(10));
+            let at = first + chance.below(span);
+            faults.push(Fault { at, what: self.draw_mishap(kind, self.calm - at, chance) });
+            if chance.one_in(3) {
+                faults.extend(self.draw_sequel(faults.last().expect("there is one"), chance));
+            }
+        }
         faults.sort_by_key(|fault| fault.at);
         faults
+    }
+
+    /// Troubles do not come singly: who has just come back, or is about to wake up, is cut off.
+    fn draw_sequel(&self, fault: &Fault, chance: &mut Chance) -> Option<Fault> {
+        let (machine, over) = match fault.what {
+            Mishap::Crash { machine, down, .. } => (machine, down),
+            Mishap::Pause { machine, lasts, .. } => (machine, lasts),
+            Mishap::Leave { machine, away } => (machine, away),
+            Mishap::SlowDisk { machine, .. } | Mishap::FailingDisk { machine } => (machine, 0),
+            Mishap::Blackout { down } => (chance.index(self.nodes), down),
+            Mishap::Cut { .. } | Mishap::Rough { .. } => return None,
+        };
+        let at =
+            (fault.at + over + chance.below(self.charter.lease)).saturating_sub(chance.below(self.charter.lease / 2));
+        if at >= self.calm {
+            return None;
+        }
+        let others = (0..self.nodes).filter(|other| *other != machine);
+        let links = others.flat_map(|other| [(machine, other), (other, machine)]).collect();
+        let lasts = (self.charter.lease + chance.below(self.charter.lease)).min(self.calm - at);
+        Some(Fault { at, what: Mishap::Cut { links, lasts } })
     }
 
     fn draw_mishap(&self, kind: u64, left: Nanos, chance: &mut Chance) -> Mishap {

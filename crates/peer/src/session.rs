@@ -82,3 +82,29 @@ impl Sessions {
         self.all.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_ends_when_it_does_not_show_itself() {
+        let mut sessions = Sessions::default();
+        let (one, other) = (SessionId(1), SessionId(2));
+        assert!(sessions.open(100, one, Some(50)) && sessions.open(100, other, None));
+        assert_eq!((sessions.next_end(), sessions.overdue(149)), (Some(150), None));
+        assert!(sessions.renew(140, one));
+        assert_eq!((sessions.overdue(150), sessions.overdue(190)), (None, Some(one)));
+        assert!(sessions.end(one) && !sessions.end(one) && !sessions.renew(191, one));
+        assert_eq!((sessions.next_end(), sessions.len()), (None, 1));
+    }
+
+    #[test]
+    fn no_session_outlives_the_lease_of_its_node() {
+        let mut sessions = Sessions::default();
+        let (one, other) = (SessionId(1), SessionId(2));
+        assert!(sessions.open(100, one, Some(50)) && sessions.open(100, other, None));
+        assert_eq!((sessions.deadline(one, 120), sessions.deadline(one, 900)), (Some(120), Some(150)));
+        assert_eq!((sessions.deadline(other, 900), sessions.deadline(SessionId(3), 900)), (Some(900), None));
+    }
+}

@@ -182,3 +182,106 @@ impl Views {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    const TERM: u64 = 4;
+
+    fn views() -> Views {
+        let mut views = Views::new(ClusterId(1), Charter::new(8), 100);
+        let changes = vec![admit(1, 1, None), admit(2, 1, None)];
+        assert_eq!(views.apply(TERM, &Command { view: 100, term: TERM, changes }), Ok(()));
+        views
+    }
+
+    fn admit(id: u64, incarnation: u64, replaces: Option<u64>) -> Change {
+        Change::Admit {
+            id: MemberId(id),
+            incarnation: Incarnation(incarnation),
+            address: Address::new("somewhere"),
+            join_sent: 7,
+            replaces: replaces.map(Incarnation),
+        }
+    }
+
+    fn remove(id: u64, incarnation: u64) -> Change {
+        Change::Remove { id: MemberId(id), incarnation: Incarnation(incarnation) }
+    }
+
+    fn refused(views: &Views, command: &Command) -> Refused {
+        let mut after = views.clone();
+        let why = after.apply(TERM, command).expect_err("it is refused");
+        assert_eq!(after, *views, "and nothing has changed");
+        why
+    }
+
+    fn command(changes: Vec<Change>) -> Command {
+        Command { view: 101, term: TERM, changes }
+    }
+
+    #[test]
+    fn a_command_counts_in_its_view_only() {
+        let views = views();
+        assert_eq!(refused(&views, &Command { view: 100, ..command(vec![]) }), Refused::ViewMoved);
+        assert_eq!(refused(&views, &Command { view: 102, ..command(vec![]) }), Refused::ViewMoved);
+    }
+
+    #[test]
+    fn a_command_counts_in_its_term_only() {
+        let views = views();
+        assert_eq!(refused(&views, &Command { term: TERM - 1, ..command(vec![remove(1, 1)]) }), Refused::TermMoved);
+    }
+
+    #[test]
+    fn a_process_that_was_replaced_is_not_removed() {
+        let mut views = views();
+        assert_eq!(views.apply(TERM, &command(vec![admit(1, 2, Some(1))])), Ok(()));
+        let late = Command { view: 102, ..command(vec![remove(1, 1)]) };
+        assert_eq!(refused(&views, &late), Refused::ProcessMoved);
+        assert_eq!(views.members()[&MemberId(1)].joined_in, 102);
+        assert_eq!(views.members()[&MemberId(2)].joined_in, 101, "who was there before stays as it is");
+    }
+
+    #[test]
+    fn an_earlier_process_does_not_come_back() {
+        let views = views();
+        assert_eq!(refused(&views, &command(vec![admit(1, 1, Some(1))])), Refused::ProcessMoved);
+        assert_eq!(refused(&views, &command(vec![admit(1, 2, None)])), Refused::ProcessMoved, "somebody is there");
+    }
+
+    #[test]
+    fn a_removed_disk_never_comes_back_and_one_that_left_may() {
+        let mut views = views();
+        let leave = Change::Leave { id: MemberId(2), incarnation: Incarnation(1) };
+        assert_eq!(views.apply(TERM, &command(vec![remove(1, 1), leave])), Ok(()));
+        assert!(views.members().is_empty() && views.is_retired(MemberId(1)) && !views.is_retired(MemberId(2)));
+        let back = |id| Command { view: 102, ..command(vec![admit(id, 9, None)]) };
+        assert_eq!(refused(&views, &back(1)), Refused::ProcessMoved);
+        assert_eq!(views.apply(TERM, &back(2)), Ok(()));
+    }
+
+    #[test]
+    fn there_is_a_last_view() {
+        let mut views = Views { number: LAST_VIEW - 1, ..views() };
+        let next = |view| Command { view, term: TERM, changes: vec![] };
+        assert_eq!(views.apply(TERM, &next(LAST_VIEW - 1)), Ok(()));
+        assert_eq!(refused(&views, &next(LAST_VIEW)), Refused::NoMoreViews);
+    }
+
+    #[test]
+    fn only_so_many_removed_disks_are_remembered() {
+        let mut views = views();
+        for id in 10..10 + MOST_RETIRED as u64 + 1 {
+            for changes in [vec![admit(id, 1, None)], vec![remove(id, 1)]] {
+                let view = views.number();
+                assert_eq!(views.apply(TERM, &Command { view, term: TERM, changes }), Ok(()));
+            }
+        }
+        assert_eq!(views.retired.len(), MOST_RETIRED);
+        assert!(!views.is_retired(MemberId(10)) && views.is_retired(MemberId(11)));
+    }
+}

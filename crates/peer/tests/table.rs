@@ -1,0 +1,164 @@
+//! What the lock table says to those who try, wait too long, take a name for something else, or release what is not theirs.
+
+mod cluster;
+
+use cluster::{Cluster, name, session};
+use vez_algorithms::{NodeId, mutex::fila};
+use vez_peer::{
+    ask::{Ask, Failure, Kind, Patience},
+    fence::{Fence, LAST_COUNTER, LATE_COUNTER},
+    shard::{Message, TurnMessage},
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The home of the name, and the two others.
+fn nodes(cluster: &Cluster) -> [usize; 3] {
+    let home = cluster.home(&name());
+    [home, (home + 1) % 3, (home + 2) % 3]
+}
+
+#[test]
+fn a_try_is_busy_where_somebody_is_inside() {
+    for holder in 0..3 {
+        for trier in 0..3 {
+            let mut cluster = Cluster::new();
+            let nodes = nodes(&cluster);
+            let fence = cluster.ask(nodes[holder], &name(), Ask::Lock).expect("nobody else is there");
+            let tried = cluster.ask_for(nodes[trier], &name(), Ask::Lock, Patience::Try);
+            assert_eq!(cluster.failure_of(tried), Some(&Failure::Busy(name())), "{holder} {trier}");
+            cluster.leave(nodes[holder], &name(), fence);
+            let tried = cluster.ask_for(nodes[trier], &name(), Ask::Lock, Patience::Try);
+            assert!(cluster.fence_of(tried).is_some(), "{holder} {trier}: nobody is inside any more");
+        }
+    }
+}
+
+#[test]
+fn a_wait_that_times_out_leaves_nothing_behind() {
+    for ask in [Ask::Lock, Ask::Semaphore { units: 1, weight: 1 }, Ask::Write] {
+        let mut cluster = Cluster::new();
+        let [_, one, other] = nodes(&cluster);
+        let fence = cluster.ask(one, &name(), ask.clone()).expect("nobody else is there");
+        let waits = cluster.ask_for(other, &name(), ask.clone(), Patience::Until(SECOND));
+        cluster.pass(SECOND);
+        assert_eq!(cluster.failure_of(waits), Some(&Failure::TimedOut(name())));
+        cluster.leave(one, &name(), fence);
+        let next = cluster.ask(one, &name(), ask).expect("the one that gave up is not let in");
+        cluster.leave(one, &name(), next);
+        cluster.pass(60 * SECOND);
+        cluster.pass(60 * SECOND);
+        assert!(cluster.shards.iter().all(|shard| shard.names() == (0, 0)));
+    }
+}
+
+#[test]
+fn a_name_is_one_thing_at_a_time() {
+    let asks = [Ask::Lock, Ask::Semaphore { units: 3, weight: 1 }, Ask::Semaphore { units: 4, weight: 1 }, Ask::Read];
+    for is in &asks {
+        for asked in asks.iter().filter(|asked| asked.kind() != is.kind()) {
+            for asker in 0..3 {
+                let mut cluster = Cluster::new();
+                let nodes = nodes(&cluster);
+                let fence = cluster.ask(nodes[1], &name(), is.clone()).expect("nobody else is there");
+                let refused = cluster.ask_for(nodes[asker], &name(), asked.clone(), Patience::Endless);
+                let mismatch = Failure::Mismatch { name: name(), is: is.kind(), asked: asked.kind() };
+                assert_eq!(cluster.failure_of(refused), Some(&mismatch), "{is:?} {asked:?} {asker}");
+                cluster.leave(nodes[1], &name(), fence);
+                cluster.pass(60 * SECOND);
+                cluster.pass(60 * SECOND);
+                assert!(cluster.ask(nodes[asker], &name(), asked.clone()).is_some(), "it is forgotten what it was");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_late_or_doubled_release_frees_nothing_newer() {
+    let mut cluster = Cluster::new();
+    let [_, one, other] = nodes(&cluster);
+    let old = cluster.ask(one, &name(), Ask::Lock).expect("nobody else is there");
+    cluster.leave(one, &name(), old);
+    let new = cluster.ask(one, &name(), Ask::Lock).expect("nobody else is there");
+    let mut release = |node: usize, session, fence| {
+        let mut result = Ok(());
+        cluster.happen(node, |shard, out| result = shard.release(0, session, &name(), fence, out));
+        result
+    };
+    assert_eq!(release(one, session(one), old), Err(Failure::NotYours(name())), "it was released before");
+    assert_eq!(release(one, session(other), new), Err(Failure::NotYours(name())), "it is another's");
+    assert_eq!(release(one, session(one), new), Ok(()));
+}
+
+#[test]
+fn a_visit_of_the_token_is_long_but_not_endless() {
+    let mut cluster = Cluster::new();
+    let [_, one, other] = nodes(&cluster);
+    let mut fence = cluster.ask(one, &name(), Ask::Lock).expect("nobody else is there");
+    let here: Vec<_> = (0..20).map(|_| cluster.ask_for(one, &name(), Ask::Lock, Patience::Endless)).collect();
+    let elsewhere = cluster.ask_for(other, &name(), Ask::Lock, Patience::Endless);
+    for request in &here[..16] {
+        cluster.leave(one, &name(), fence);
+        fence = cluster.fence_of(*request).expect("its turn");
+    }
+    cluster.leave(one, &name(), fence);
+    fence = cluster.fence_of(elsewhere).expect("after sixteen it is somebody else's turn");
+    assert_eq!(cluster.fence_of(here[16]), None);
+    cluster.leave(other, &name(), fence);
+    assert!(cluster.fence_of(here[16]).is_some(), "and then ours again");
+}
+
+#[test]
+fn what_can_never_be_given_is_refused() {
+    let mut cluster = Cluster::new();
+    let heavy = cluster.ask_for(0, &name(), Ask::Semaphore { units: 2, weight: 3 }, Patience::Endless);
+    let failure = Failure::TooHeavy { name: name(), units: 2, weight: 3 };
+    assert_eq!(cluster.failure_of(heavy), Some(&failure));
+    assert_eq!(failure.to_string(), "orders has 2 units and can never give 3; ask for at most 2");
+}
+
+/// The token of a lock that was granted so often in this view comes to somebody who waits for it.
+fn with_counter(counter: u64) -> (Cluster, usize, Option<Fence>, vez_peer::ask::RequestId) {
+    let mut cluster = Cluster::new();
+    let [home, one, _] = nodes(&cluster);
+    // Somebody holds it, so that our own request waits, and what comes can be made up.
+    cluster.ask(home, &name(), Ask::Lock).expect("nobody else is there");
+    let request = cluster.ask_for(one, &name(), Ask::Lock, Patience::Endless);
+    let token = TurnMessage::Fila(fila::Message::Token([].into()));
+    let message = Message::Lock { name: name(), message: token, counter: Some(counter) };
+    cluster.happen(one, |shard, out| shard.message(0, NodeId::from_index(home), message, out));
+    let fence = cluster.fence_of(request);
+    (cluster, one, fence, request)
+}
+
+#[test]
+fn the_counter_never_carries_into_the_view() {
+    let (cluster, _, fence, _) = with_counter(LATE_COUNTER - 2);
+    assert!(fence.is_some() && !cluster.wants_view);
+    let (cluster, _, fence, _) = with_counter(LATE_COUNTER);
+    assert_eq!(fence.map(Fence::view), Some(7));
+    assert!(cluster.wants_view, "half of all numbers are used");
+    let (cluster, _, fence, request) = with_counter(LAST_COUNTER);
+    assert_eq!(fence, None);
+    assert_eq!(cluster.failure_of(request), Some(&Failure::NoMoreFences));
+}
+
+#[test]
+fn why_one_waits() {
+    use vez_peer::shard::Reason;
+    let mut cluster = Cluster::new();
+    let [home, one, other] = nodes(&cluster);
+    let id = |node: usize| cluster.view.members[node].id;
+    let (home_id, one_id) = (id(home), id(one));
+    let fence = cluster.ask(one, &name(), Ask::Lock).expect("nobody else is there");
+    cluster.ask_for(other, &name(), Ask::Lock, Patience::Endless);
+    let here = cluster.shards[one].why(&name());
+    assert_eq!((here.kind, here.reason), (Some(Kind::Lock), Reason::HeldHere));
+    assert_eq!((here.holders[0].fence, here.holders[0].session), (Some(fence), Some(session(one))));
+    assert_eq!(here.line, [cluster.view.members[other].id]);
+    let there = cluster.shards[other].why(&name());
+    assert_eq!((there.waiting.len(), there.reason), (1, Reason::AskedHome(home_id)));
+    let at_home = cluster.shards[home].why(&name());
+    assert_ne!(at_home.reason, Reason::TokenAt(one_id), "the home knows who asked last");
+    assert_eq!(at_home.reason, Reason::TokenAt(cluster.view.members[other].id));
+}

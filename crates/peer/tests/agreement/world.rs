@@ -55,6 +55,7 @@ pub(crate) struct Machine {
     pub(crate) asleep: Nanos,
 }
 
+#[expect(clippy::large_enum_variant, reason = "few of them exist at a time")]
 enum Happening {
     Message {
         from: MemberId,

@@ -111,6 +111,8 @@ fn a_renewal_counts_from_its_sending_and_an_older_one_changes_nothing() {
     assert_eq!(lone.deadline(now), JOINED + 2_000_000_000 + stop);
 }
 
+type Happening = fn(&mut Lone, u64, &Call, Membership) -> Vec<Effect>;
+
 #[test]
 fn whatever_comes_when_the_lease_is_over_finds_it_stopped() {
     let name = Name::new(b"orders").expect("short");
@@ -122,7 +124,7 @@ fn whatever_comes_when_the_lease_is_over_finds_it_stopped() {
         patience: Patience::Endless,
     };
     let renewed = |lone: &Lone| Membership::Renewed { sent: JOINED + lone.charter.stop() - 1 };
-    let happenings: [fn(&mut Lone, u64, &Call, Membership) -> Vec<Effect>; 4] = [
+    let happenings: [Happening; 4] = [
         |lone, now, _, _| lone.handle(now, Input::Tick),
         |lone, now, _, _| lone.handle(now, Input::Leave),
         |lone, now, call, _| lone.handle(now, Input::Call(call.clone())),

@@ -93,7 +93,9 @@ pub enum Membership {
     },
     /// You are a member still, counted from then.
     Renewed {
-        /// When the Heartbeat was sent.
+        /// The process that sent the Heartbeat: another of the same disk may have another clock.
+        process: Incarnation,
+        /// When it was sent, on that clock.
         sent: u64,
     },
     /// I hold nothing any more, and go.

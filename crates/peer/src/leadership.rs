@@ -16,6 +16,9 @@ use crate::{
     views::{Change, Views},
 };
 
+/// So many may want to join at a time.
+const MOST_JOINERS: usize = 1024;
+
 /// What a leader keeps in mind.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Leadership {
@@ -88,7 +91,8 @@ impl Leadership {
         sent: Nanos,
     ) {
         let older = |known: &Joiner| known.incarnation <= incarnation;
-        if self.joiners.get(&id).is_none_or(older) {
+        let known = self.joiners.contains_key(&id);
+        if self.joiners.get(&id).is_none_or(older) && (known || self.joiners.len() < MOST_JOINERS) {
             self.joiners.insert(id, Joiner { incarnation, address, sent, heard: now });
         }
     }
@@ -153,7 +157,10 @@ impl Leadership {
             tenant.unheard.clear();
         }
         self.leaving.retain(|id, incarnation| process(id) == Some(*incarnation));
-        self.joiners.retain(|id, joiner| process(id) != Some(joiner.incarnation) && !views.is_retired(*id));
+        self.joiners.retain(|id, joiner| {
+            let there = joiner.is_there(now, &views.charter);
+            there && process(id) != Some(joiner.incarnation) && !views.is_retired(*id)
+        });
         // A new member's lease counts from its Join, which came before this.
         for (id, member) in views.members() {
             if member.joined_in == views.number() {

@@ -34,6 +34,8 @@ use crate::{
 
 /// So many frames of the next view are kept until it comes.
 pub const MOST_PARKED: usize = 4096;
+/// The addresses of so many are remembered.
+pub const MOST_ADDRESSES: usize = 4096;
 
 /// One process of one member. The value is its whole state, but for what is on its disk.
 ///
@@ -291,6 +293,14 @@ impl Peer {
         let mut events = Vec::new();
         happen(&mut self.agreement, cx.now, &mut agreement::Cx { events: &mut events, choose: &mut *cx.choose });
         self.obey(events, cx);
+    }
+
+    /// Where an answer finds somebody.
+    fn learn_address(&mut self, id: MemberId, address: &Address) {
+        let known = self.addresses.get(&id);
+        if known != Some(address) && (known.is_some() || self.addresses.len() < MOST_ADDRESSES) {
+            self.addresses.insert(id, address.clone());
+        }
     }
 
     /// Where the members of the view are.

@@ -65,7 +65,7 @@ impl Five {
             match effect {
                 Effect::Send(to, frame) => {
                     let to: usize = to.as_str().parse().expect("a number");
-                    if let Body::Membership(Membership::Renewed { sent }) = &frame.body {
+                    if let Body::Membership(Membership::Renewed { sent, .. }) = &frame.body {
                         self.renewed.push((peer, to, *sent));
                     }
                     if self.apart.contains(&peer) == self.apart.contains(&to) {

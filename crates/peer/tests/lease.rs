@@ -105,9 +105,12 @@ fn who_learns_too_late_that_it_is_a_member_is_none() {
 fn a_renewal_counts_from_its_sending_and_an_older_one_changes_nothing() {
     let (mut lone, _) = Lone::learns(JOINED);
     let (now, stop) = (JOINED + 3_000_000_000, lone.charter.stop());
-    lone.hear(now, Body::Membership(Membership::Renewed { sent: JOINED + 2_000_000_000 }));
+    lone.hear(now, Body::Membership(Membership::Renewed { process: Incarnation(3), sent: JOINED + 2_000_000_000 }));
     assert_eq!(lone.deadline(now), JOINED + 2_000_000_000 + stop);
-    lone.hear(now, Body::Membership(Membership::Renewed { sent: JOINED + 1_000_000_000 }));
+    lone.hear(now, Body::Membership(Membership::Renewed { process: Incarnation(3), sent: JOINED + 1_000_000_000 }));
+    assert_eq!(lone.deadline(now), JOINED + 2_000_000_000 + stop);
+    // A renewal of an earlier process on this disk, perhaps before the machine was started anew and its clock with it.
+    lone.hear(now, Body::Membership(Membership::Renewed { process: Incarnation(2), sent: JOINED + 9_000_000_000_000 }));
     assert_eq!(lone.deadline(now), JOINED + 2_000_000_000 + stop);
 }
 
@@ -123,7 +126,7 @@ fn whatever_comes_when_the_lease_is_over_finds_it_stopped() {
         ask: Ask::Lock,
         patience: Patience::Endless,
     };
-    let renewed = |lone: &Lone| Membership::Renewed { sent: JOINED + lone.charter.stop() - 1 };
+    let renewed = |lone: &Lone| Membership::Renewed { process: Incarnation(3), sent: JOINED + lone.charter.stop() - 1 };
     let happenings: [Happening; 4] = [
         |lone, now, _, _| lone.handle(now, Input::Tick),
         |lone, now, _, _| lone.handle(now, Input::Leave),

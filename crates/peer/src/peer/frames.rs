@@ -18,9 +18,7 @@ impl Peer {
             return;
         }
         let Frame { from, incarnation, cluster, .. } = frame;
-        if self.addresses.get(&from) != Some(&frame.address) {
-            self.addresses.insert(from, frame.address.clone());
-        }
+        self.learn_address(from, &frame.address);
         if let Body::Membership(Membership::Wait) = &frame.body {
             self.cluster = self.cluster.or(cluster); // It belongs to those who let it join.
         }

@@ -72,8 +72,10 @@ impl Peer {
                     leadership.on_leave(from, incarnation);
                 }
             }
-            Membership::Renewed { sent } => {
-                if let Standing::Member(member) = &mut self.standing {
+            Membership::Renewed { process, sent } => {
+                if let Standing::Member(member) = &mut self.standing
+                    && process == self.me.incarnation
+                {
                     member.lease.renew(sent);
                 }
             }
@@ -156,7 +158,7 @@ impl Peer {
         let confirmed = self.agreement.confirmed();
         let Some(leadership) = &mut self.leadership else { return };
         for renewal in leadership.answer(cx.now, confirmed) {
-            let renewed = Membership::Renewed { sent: renewal.sent };
+            let renewed = Membership::Renewed { process: renewal.incarnation, sent: renewal.sent };
             if renewal.id == self.me.id {
                 self.on_membership(renewal.id, renewal.incarnation, renewed, cx);
             } else {

@@ -31,7 +31,10 @@ impl Peer {
                     self.on_view(view, cx);
                 }
                 Event::Refused(..) => self.note_outcome(cx),
-                Event::Leads => self.leadership = Some(Leadership::default()),
+                Event::Leads => {
+                    self.leadership = Some(Leadership::default());
+                    self.next_beat = cx.now; // It need not wait to be asked by itself.
+                }
                 Event::Follows => self.leadership = None,
                 Event::Broken(what) => self.stop(Stopped::Broken(what), cx),
             }

@@ -72,6 +72,8 @@ pub(crate) enum Event {
     HolderEvicted,
     /// A client of a new process was granted something.
     ServedAfterRestart,
+    /// The name was in use as something else.
+    Mismatch,
 }
 
 impl Change {

@@ -196,6 +196,7 @@ fn forgetting_a_ledger_through_a_view() {
     let config = Config {
         joined: [0, 0, 1],
         asks: [&[TWO], &[TWO], &[ONE]],
+        cancels: 1,
         changes: &[&[Same]],
         forgets: true,
         counts: true,
@@ -203,4 +204,45 @@ fn forgetting_a_ledger_through_a_view() {
         ..NOTHING
     };
     check("forgetting a ledger through a view", config);
+}
+
+#[test]
+fn forgetting_with_cancellation_at_a_home_that_settles() {
+    let config = Config {
+        joined: [0, 0, 1],
+        asks: [&[LOCK], &[], &[LOCK, LOCK]],
+        cancels: 1,
+        changes: &[&[Same]],
+        forgets: true,
+        counts: true,
+        shows: &[HolderInNewView, ReleasedWhileSettling, HomeMoved, Pulled, IdleWhileSettling, Forgotten],
+        ..NOTHING
+    };
+    check("forgetting with cancellation at a home that settles", config);
+}
+
+#[test]
+fn a_name_taken_for_two_things() {
+    let config = Config {
+        asks: [&[LOCK], &[ONE], &[TWO]],
+        cancels: 1,
+        changes: &[&[Same]],
+        forgets: true,
+        shows: &[HolderInNewView, WaiterServedInNewView, Forgotten, Mismatch],
+        ..NOTHING
+    };
+    check("a name taken for two things", config);
+}
+
+#[test]
+fn a_name_taken_for_two_things_at_its_home() {
+    let config = Config {
+        asks: [&[], &[LOCK], &[LOCK, TWO]],
+        cancels: 1,
+        changes: &[&[Same]],
+        forgets: true,
+        shows: &[HolderInNewView, WaiterServedInNewView, Forgotten, Mismatch],
+        ..NOTHING
+    };
+    check("a name taken for two things at its home", config);
 }

@@ -187,6 +187,7 @@ impl Explorer {
             Failure::Cancelled(_) => {}
             Failure::Busy(_) => self.see(Event::Busy, true),
             Failure::Settling(_) => self.see(Event::TriedWhileSettling, true),
+            Failure::Mismatch { is, asked, .. } if is != asked => self.see(Event::Mismatch, true),
             _ => world.object("a failure without a reason"),
         }
     }

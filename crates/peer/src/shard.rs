@@ -235,6 +235,7 @@ impl Shard {
             self.send_home(now, name, |name| Message::Release { name, request }, out);
         }
         self.drop_clients(name);
+        self.rest(now, name); // It may have been the last that wanted a name which is idle here.
         Some(waiter)
     }
 

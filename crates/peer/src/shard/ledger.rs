@@ -89,7 +89,7 @@ impl Shard {
         out: &mut Effects,
     ) {
         let asked = ask.kind();
-        self.give_way(name, out);
+        self.make_way(name, asked, out);
         let new = || Instance::Book(Book::new(asked, self.floor));
         let is = match self.instances.entry(name.clone()).or_insert_with(new) {
             Instance::Book(book) => book.kind,
@@ -107,9 +107,14 @@ impl Shard {
         }
     }
 
-    /// A lock that nobody uses and whose token is here need not stand in the way of something else.
-    fn give_way(&mut self, name: &Name, out: &mut Effects) {
-        if self.is_idle_at_home(name) {
+    /// What a name was, and nobody uses any more, need not stand in the way of what it is to be.
+    pub(super) fn make_way(&mut self, name: &Name, kind: Kind, out: &mut Effects) {
+        let idle = match self.instances.get(name) {
+            Some(Instance::Lock(_)) => kind != Kind::Lock && self.is_idle_at_home(name),
+            Some(Instance::Book(book)) => kind != book.kind && book.is_idle(),
+            None => false,
+        };
+        if idle {
             self.forget(name, out);
         }
     }

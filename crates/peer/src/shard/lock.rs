@@ -63,6 +63,7 @@ impl Shard {
         let Some(clients) = self.clients.get(name) else { return };
         let Some(first) = clients.waiting.front() else { return };
         let (session, request, tries) = (first.session, first.request, first.patience == Patience::Try);
+        self.make_way(name, Kind::Lock, out);
         if let Some(Instance::Book(book)) = self.instances.get(name) {
             let failure = Failure::Mismatch { name: name.clone(), is: book.kind(), asked: Kind::Lock };
             self.withdraw(now, name, request, out);
@@ -128,6 +129,9 @@ impl Shard {
     ) {
         if message.is_token() != counter.is_some() {
             return out.push(Effect::Violation(from, "a token without its counter, or a counter without its token"));
+        }
+        if message.is_request() {
+            self.make_way(name, Kind::Lock, out);
         }
         let may_begin = self.may_begin(name, &message);
         match self.instances.get_mut(name) {
@@ -212,11 +216,12 @@ impl Shard {
         out.push(Effect::Send(to, Message::Lock { name: name.clone(), message, counter }));
     }
 
-    /// Whether the token is here, where the name's home is, and nobody wants it.
+    /// Whether the token is here, where the name's home is, and nobody wants it as a lock.
     pub(super) fn is_idle_at_home(&self, name: &Name) -> bool {
         let Some(Instance::Lock(lock)) = self.instances.get(name) else { return false };
         let place = self.place.as_ref().expect("in a view");
-        lock.turns.is_forgettable() && place.view.home(name) == place.me && !self.is_wanted(name)
+        let wanted = self.clients.get(name).is_some_and(|clients| clients.kind == Kind::Lock && !clients.is_empty());
+        lock.turns.is_forgettable() && place.view.home(name) == place.me && !wanted
     }
 
     /// The token is here, for us.

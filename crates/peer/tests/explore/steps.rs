@@ -8,8 +8,9 @@ use std::{
 use vez_algorithms::{Order, mutex::fila};
 use vez_peer::{
     ask::{Failure, Patience, RequestId},
+    charter::Algorithms,
     fence::Fence,
-    shard::{Effect, Effects, Habits, Message, Shard, Waiter},
+    shard::{Effect, Effects, Habits, Message, Shard, TurnMessage, Waiter},
     view::View,
 };
 
@@ -203,10 +204,15 @@ impl Explorer {
 
 impl Process {
     pub(crate) fn new(standing: Standing, view: usize) -> Self {
-        Self { shard: Shard::new(Habits { visit: 1, idle: IDLE }), standing, view, waiting: Vec::new() }
+        Self {
+            shard: Shard::new(Habits { visit: 1, idle: IDLE }, Algorithms::default()),
+            standing,
+            view,
+            waiting: Vec::new(),
+        }
     }
 }
 
 fn is_lock(message: &Message, wanted: impl FnOnce(&fila::Message) -> bool) -> bool {
-    matches!(message, Message::Lock { message, .. } if wanted(message))
+    matches!(message, Message::Lock { message: TurnMessage::Fila(message), .. } if wanted(message))
 }

@@ -16,6 +16,7 @@
 //! time it is.
 
 mod clients;
+mod effect;
 mod forget;
 mod ledger;
 mod lock;
@@ -24,12 +25,10 @@ mod settle;
 mod turns;
 mod why;
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    vec::Vec,
-};
+use alloc::collections::{BTreeMap, BTreeSet};
 
 pub use clients::{Clients, Hold, Waiter};
+pub use effect::{Effect, Effects};
 pub use message::{Message, Reentry, Seat};
 use serde::Serialize;
 pub use turns::TurnMessage;
@@ -98,46 +97,6 @@ enum Instance {
     /// The ledger of a name whose home this is.
     Book(Book),
 }
-
-/// What a shard wants done.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Effect {
-    /// Send this to another member of the view.
-    Send(NodeId, Message),
-    /// Tell a client that it is inside.
-    Granted {
-        /// Whose request.
-        session: SessionId,
-        /// Which.
-        request: RequestId,
-        /// Where.
-        name: Name,
-        /// Its number.
-        fence: Fence,
-        /// The oldest grant that may still be alive: its own, but for a semaphore.
-        floor: Fence,
-    },
-    /// Tell a client that it does not get what it asked for.
-    Failed {
-        /// Whose request.
-        session: SessionId,
-        /// Which.
-        request: RequestId,
-        /// Why.
-        failure: Failure,
-    },
-    /// The numbers of this view run out: ask for a new one.
-    NewViewWanted,
-    /// This shard is settled in its view.
-    Settled,
-    /// Nothing is known of this name any more.
-    Forgotten(Name),
-    /// A member did what it cannot do.
-    Violation(NodeId, &'static str),
-}
-
-/// Where effects go.
-pub type Effects = Vec<Effect>;
 
 impl Shard {
     /// Nobody has asked for anything, and there is no view.

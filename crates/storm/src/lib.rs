@@ -11,6 +11,7 @@ mod client;
 mod clock;
 mod law;
 mod machine;
+mod mishap;
 mod network;
 mod plan;
 mod probe;

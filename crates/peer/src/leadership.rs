@@ -309,3 +309,6 @@ impl Joiner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

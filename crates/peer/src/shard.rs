@@ -249,15 +249,6 @@ impl Shard {
         }
     }
 
-    /// What a session holds.
-    pub fn holds(&self, session: SessionId) -> impl Iterator<Item = (&Name, &Hold)> {
-        let of_name = |(name, clients)| {
-            let clients: &Clients = clients;
-            clients.holds.iter().map(move |hold| (name, hold))
-        };
-        self.clients.iter().flat_map(of_name).filter(move |(_, hold)| hold.session == session)
-    }
-
     /// Another member of the view says something.
     pub fn message(&mut self, now: Nanos, from: NodeId, message: Message, out: &mut Effects) {
         match message {

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Cx, Effect, Identity, MOST_PARKED, Peer};
+use super::{Cx, Effect, Identity, MOST_PARKED, Peer, standing::Standing};
 use crate::{
     frame::{Body, Frame, Membership},
     identity::{Address, MemberId},
@@ -110,14 +110,16 @@ impl Peer {
 
     /// Sends what the shards have gathered.
     pub(super) fn flush(&mut self, cx: &mut Cx<'_>) {
-        let Some(member) = self.member() else { return };
-        let view = member.view.clone();
-        for shard in 0..self.lanes.len() {
-            for (node, items) in self.lanes[shard].take_outbox() {
-                let number = u16::try_from(shard).expect("as many as the charter says");
-                let body = Body::Shard { view: view.number, shard: number, items };
-                self.send_to(view.member(node).id, body, cx);
+        let Standing::Member(member) = &self.standing else { return };
+        let view = &member.view;
+        let mut letters = Vec::new();
+        for (shard, lane) in (0..).zip(&mut self.lanes) {
+            for (node, items) in lane.take_outbox() {
+                letters.push((view.member(node).id, Body::Shard { view: view.number, shard, items }));
             }
+        }
+        for (to, body) in letters {
+            self.send_to(to, body, cx);
         }
     }
 

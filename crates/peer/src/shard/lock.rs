@@ -238,27 +238,29 @@ impl Shard {
     /// The first who waits here gets the lock; if there is no number left for it, or nobody waits, it moves on.
     fn grant_next(&mut self, now: Nanos, name: &Name, others_wait: bool, out: &mut Effects) {
         let settled = self.is_settled();
-        let place = self.place.as_ref().expect("in a view");
-        let Some(Instance::Lock(lock)) = self.instances.get_mut(name) else { return };
-        let waiter = self.clients.get_mut(name).filter(|_| settled).and_then(|clients| clients.waiting.pop_front());
-        let Some(waiter) = waiter else { return self.turn(now, name, Turn::Release, out) };
-        let counter = lock.counter.as_mut().expect("the counter is where the token is");
-        if *counter >= LATE_COUNTER {
-            out.push(Effect::NewViewWanted);
-        }
-        let Some(fence) = Fence::new(place.view.number, *counter + 1) else {
+        let view = self.place.as_ref().expect("in a view").view.number;
+        loop {
+            let Some(Instance::Lock(lock)) = self.instances.get_mut(name) else { return };
+            let clients = self.clients.get_mut(name).filter(|_| settled);
+            let waiter = clients.and_then(|clients| clients.waiting.pop_front());
+            let Some(waiter) = waiter else { return self.turn(now, name, Turn::Release, out) };
             let (session, request) = (waiter.session, waiter.request);
-            self.forget_waiter(name, &waiter);
-            out.push(Effect::Failed { session, request, failure: Failure::NoMoreFences });
-            return self.grant_next(now, name, others_wait, out);
-        };
-        *counter += 1;
-        lock.told_idle = false;
-        lock.visit += u32::from(others_wait);
-        let (session, request) = (waiter.session, waiter.request);
-        self.forget_timeout(name, &waiter);
-        self.clients.get_mut(name).expect("it has a client").hold(waiter, fence, now);
-        out.push(Effect::Granted { session, request, name: name.clone(), fence, floor: fence });
+            let counter = lock.counter.as_mut().expect("the counter is where the token is");
+            if *counter >= LATE_COUNTER {
+                out.push(Effect::NewViewWanted);
+            }
+            let Some(fence) = Fence::new(view, *counter + 1) else {
+                self.forget_waiter(name, &waiter);
+                out.push(Effect::Failed { session, request, failure: Failure::NoMoreFences });
+                continue;
+            };
+            *counter += 1;
+            lock.told_idle = false;
+            lock.visit += u32::from(others_wait);
+            self.forget_timeout(name, &waiter);
+            self.clients.get_mut(name).expect("it has a client").hold(waiter, fence, now);
+            return out.push(Effect::Granted { session, request, name: name.clone(), fence, floor: fence });
+        }
     }
 
     /// Somebody else has the lock: who only tried is told, and if anybody else waits here, the request is theirs.

@@ -4,7 +4,7 @@ use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{name::Name, shard::Seat};
+use crate::{fence::Fence, name::Name, shard::Seat};
 
 /// A request of a client: numbered by the node in the order of their arrival, so that a smaller one is older.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -73,6 +73,26 @@ pub enum Label {
     Readers,
     /// This writer alone.
     Writer(Seat),
+    /// Who leads, with what the others are to see.
+    Leader(Vec<u8>),
+}
+
+/// Who leads, as the others see it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Leader {
+    /// The number of its grant.
+    pub fence: Fence,
+    /// What it wants the others to see.
+    pub value: Vec<u8>,
+}
+
+/// What became of the number of units of a semaphore.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Size {
+    /// The number of the change, one of those that grants have: what was granted later was granted from this many units.
+    pub since: Fence,
+    /// How many there are.
+    pub units: u32,
 }
 
 impl Ask {
@@ -97,7 +117,8 @@ impl Ask {
 
     pub(crate) fn label(&self, seat: Seat) -> Label {
         match self {
-            Self::Lock | Self::Semaphore { .. } | Self::Elect { .. } => Label::Anybody,
+            Self::Lock | Self::Semaphore { .. } => Label::Anybody,
+            Self::Elect { value } => Label::Leader(value.clone()),
             Self::Group { label } => Label::Group(label.clone()),
             Self::Read => Label::Readers,
             Self::Write => Label::Writer(seat),
@@ -163,6 +184,12 @@ pub enum Failure {
         /// How many were asked for.
         weight: u32,
     },
+    /// A semaphore of nothing.
+    #[error("{0} would have no units, and nobody could ever enter; give it at least 1")]
+    NoUnits(Name),
+    /// There is nothing to change.
+    #[error("{0} is not in use; whoever takes it first says how many units it has")]
+    NotInUse(Name),
     /// A new view is being settled, and a try does not wait for it.
     #[error("the members are settling view {0}; try again in a moment")]
     Settling(u64),

@@ -18,7 +18,7 @@ pub use self::{
 };
 use crate::{
     agreement::{self, Agreement, Batch, Disk, Pace},
-    ask::{Failure, RequestId, SessionId},
+    ask::{Failure, Leader, RequestId, SessionId, Size},
     charter::Charter,
     fence::Fence,
     frame::Frame,
@@ -156,6 +156,28 @@ pub enum Effect {
         request: RequestId,
         /// Why.
         failure: Failure,
+    },
+    /// Tell a client who leads.
+    Observed {
+        /// Whose request.
+        session: SessionId,
+        /// Which.
+        request: RequestId,
+        /// Where.
+        name: Name,
+        /// Who; nobody, if there is no leader now.
+        leader: Option<Leader>,
+    },
+    /// Tell a client that a semaphore has as many units as it wanted.
+    Resized {
+        /// Whose request.
+        session: SessionId,
+        /// Which.
+        request: RequestId,
+        /// Where.
+        name: Name,
+        /// How many, and since when.
+        size: Size,
     },
     /// Tell a client until when what it holds is its own.
     Renewed {

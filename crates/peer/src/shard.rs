@@ -17,10 +17,13 @@
 
 mod clients;
 mod effect;
+mod errand;
 mod forget;
 mod ledger;
 mod lock;
 mod message;
+mod observe;
+mod resize;
 mod settle;
 mod turns;
 mod why;
@@ -35,7 +38,7 @@ pub use turns::TurnMessage;
 use vez_algorithms::NodeId;
 pub use why::{Holder, Reason, Why};
 
-use self::{ledger::Book, lock::Lock, settle::Place};
+use self::{errand::Errand, ledger::Book, lock::Lock, settle::Place};
 use crate::{
     ask::{Ask, Failure, Kind, Patience, RequestId, SessionId},
     charter::{Algorithms, LockAlgorithm},
@@ -77,6 +80,8 @@ pub struct Shard {
     instances: BTreeMap<Name, Instance>,
     /// The clients of this node. They alone say what is held.
     clients: BTreeMap<Name, Clients>,
+    /// What else they want.
+    errands: BTreeMap<Name, Errands>,
     /// How many requests and holds of a session there are for each name.
     sessions: BTreeMap<SessionId, BTreeMap<Name, u32>>,
     /// In this view a name is born with this many grants behind it: as many as any that was forgotten had.
@@ -88,6 +93,8 @@ pub struct Shard {
     /// When to look whether a name is still idle.
     idle_checks: BTreeSet<(Nanos, Name)>,
 }
+
+type Errands = BTreeMap<RequestId, Errand>;
 
 /// What is known of a name in this view.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
@@ -108,6 +115,7 @@ impl Shard {
             place: None,
             instances: BTreeMap::new(),
             clients: BTreeMap::new(),
+            errands: BTreeMap::new(),
             sessions: BTreeMap::new(),
             floor: 0,
             next_try: 0,
@@ -121,11 +129,11 @@ impl Shard {
         if let Err(failure) = self.admissible(name, &waiter) {
             return out.push(Effect::Failed { session: waiter.session, request: waiter.request, failure });
         }
+        self.note_session(waiter.session, name);
         let clients = self.clients.entry(name.clone()).or_insert_with(|| Clients::new(waiter.ask.kind()));
         if let Patience::Until(end) = waiter.patience {
             self.timeouts.insert((end, name.clone(), waiter.request));
         }
-        *self.sessions.entry(waiter.session).or_default().entry(name.clone()).or_default() += 1;
         let (request, is_lock) = (waiter.request, clients.kind == Kind::Lock);
         clients.waiting.push_back(waiter);
         if !self.is_settled() {
@@ -152,9 +160,12 @@ impl Shard {
             return Err(Failure::Mismatch { name: name.clone(), is: Kind::Lock, asked });
         }
         if let Ask::Semaphore { units, weight } = waiter.ask
-            && (weight > units || units == 0)
+            && weight > units.max(1)
         {
             return Err(Failure::TooHeavy { name: name.clone(), units, weight });
+        }
+        if asked.units() == 0 {
+            return Err(Failure::NoUnits(name.clone()));
         }
         if waiter.patience == Patience::Try {
             if !self.is_settled() {
@@ -166,14 +177,15 @@ impl Shard {
         }
         match self.clients.get(name) {
             Some(clients) if clients.waiting.len() >= MOST_WAITERS => Err(Failure::TooMany(MOST_WAITERS, "waiters")),
-            None if self.clients.len() >= MOST_NAMES => Err(Failure::TooMany(MOST_NAMES, "names")),
+            None if self.is_full() => Err(Failure::TooMany(MOST_NAMES, "names")),
             Some(_) | None => Ok(()),
         }
     }
 
-    /// A client gives up waiting. False if that request does not wait.
+    /// A client gives up waiting, or observing. False if that request does neither.
     pub fn cancel(&mut self, now: Nanos, name: &Name, request: RequestId, out: &mut Effects) -> bool {
         self.give_up(now, name, request, Failure::Cancelled(name.clone()), out)
+            || self.stop_observing(now, name, request, out)
     }
 
     fn give_up(&mut self, now: Nanos, name: &Name, request: RequestId, failure: Failure, out: &mut Effects) -> bool {
@@ -232,6 +244,7 @@ impl Shard {
     /// A session ends: it gives back all that it holds, and waits for nothing any more.
     pub fn end_session(&mut self, now: Nanos, session: SessionId, out: &mut Effects) {
         for name in self.sessions.remove(&session).unwrap_or_default().into_keys() {
+            self.end_errands(now, &name, session, out);
             let waits = |clients: &Clients| {
                 clients.waiting.iter().find(|waiter| waiter.session == session).map(|waiter| waiter.request)
             };
@@ -259,12 +272,25 @@ impl Shard {
                 self.on_ask(now, &name, Seat { node: from, request }, ask, now_or_never, out);
             }
             Message::Release { name, request } => self.on_release(now, &name, Seat { node: from, request }, out),
-            Message::Reenter { name, kind, holds } => self.on_reenter(now, from, name, kind, holds, out),
+            Message::Reenter { name, kind, size, holds } => self.on_reenter(now, from, name, (kind, size), holds, out),
             Message::Reentered { name, requests } => self.on_reentered(now, &name, requests, out),
-            Message::Grant { name, request, fence, floor } => self.on_grant(now, &name, request, fence, floor, out),
+            Message::Grant { name, request, fence, floor, size } => {
+                self.on_grant(now, &name, request, (fence, floor, size), out);
+            }
             Message::Busy { name, request } => self.on_denial(&name, request, Failure::Busy(name.clone()), out),
             Message::Exhausted { name, request } => self.on_denial(&name, request, Failure::NoMoreFences, out),
             Message::Mismatch { name, request, is } => self.on_mismatch(&name, request, is, out),
+            Message::Observe { name, request } => self.on_observe(now, &name, Seat { node: from, request }, out),
+            Message::Observed { name, requests, counter, leader } => {
+                self.on_observed(now, &name, requests, (counter, leader), out);
+            }
+            Message::Resize { name, request, units } => {
+                self.on_resize(now, &name, Seat { node: from, request }, units, out);
+            }
+            Message::Sized { name, size } => self.on_sized(now, &name, size, out),
+            Message::SizeNoted { name, since } => self.on_size_noted(now, &name, from, since, out),
+            Message::Resized { name, request, size } => self.on_resized(&name, request, size, out),
+            Message::NotInUse { name, request } => self.on_denial(&name, request, Failure::NotInUse(name.clone()), out),
         }
     }
 
@@ -295,7 +321,13 @@ impl Shard {
     /// How many names something is known of, and how many have clients here.
     #[must_use]
     pub fn names(&self) -> (usize, usize) {
-        (self.instances.len(), self.clients.len())
+        let errands = self.errands.keys().filter(|name| !self.clients.contains_key(*name));
+        (self.instances.len(), self.clients.len() + errands.count())
+    }
+
+    /// Whether there are as many names with clients here as there may be.
+    fn is_full(&self) -> bool {
+        self.clients.len() + self.errands.len() >= MOST_NAMES
     }
 
     /// Sends something to the home of a name; at the home itself it happens at once.
@@ -328,6 +360,11 @@ impl Shard {
     fn forget_waiter(&mut self, name: &Name, waiter: &Waiter) {
         self.forget_timeout(name, waiter);
         self.forget_session(waiter.session, name);
+    }
+
+    /// One more request of a session for a name.
+    fn note_session(&mut self, session: SessionId, name: &Name) {
+        *self.sessions.entry(session).or_default().entry(name.clone()).or_default() += 1;
     }
 
     /// One request or hold of a session for a name is gone.

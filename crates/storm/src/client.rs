@@ -4,7 +4,7 @@
 //! there crashes or sleeps, the client does not, and it need not notice at once.
 
 use vez_peer::{
-    ask::{Ask, Patience, RequestId, SessionId},
+    ask::{Ask, Failure, Kind, Patience, RequestId, SessionId},
     fence::Fence,
     name::Name,
     peer::{Call, Effect, Input},
@@ -13,7 +13,9 @@ use vez_peer::{
 
 use crate::{
     law::Belief,
+    observer::Observer,
     plan::MILLISECOND,
+    wish::is_resized,
     world::{Event, World},
 };
 
@@ -35,6 +37,7 @@ pub(crate) enum Stage {
     Thinking,
     Waiting { request: RequestId, name: Name, ask: Ask },
     Holding { request: RequestId, name: Name, fence: Fence },
+    Resizing { request: RequestId, name: Name },
 }
 
 /// What a client does at some moment.
@@ -57,23 +60,6 @@ pub(crate) enum Deed {
     Write { name: Name, ask: Ask, fence: Fence, floor: Fence },
 }
 
-/// What there is to be had: a name, and the most that one can ask of it.
-pub(crate) fn names() -> Vec<(Name, Ask)> {
-    let name = |text: &str| Name::new(text.as_bytes()).expect("short");
-    vec![
-        (name("lock/a"), Ask::Lock),
-        (name("lock/b"), Ask::Lock),
-        (name("lock/c"), Ask::Lock),
-        (name("lock/d"), Ask::Lock),
-        (name("other/e"), Ask::Lock),
-        (name("semaphore/2"), Ask::Semaphore { units: 2, weight: 2 }),
-        (name("semaphore/5"), Ask::Semaphore { units: 5, weight: 5 }),
-        (name("group"), Ask::Group { label: b"all".to_vec() }),
-        (name("register"), Ask::Write),
-        (name("leader"), Ask::Elect { value: b"me".to_vec() }),
-    ]
-}
-
 impl World<'_> {
     pub(crate) fn populate(&mut self) {
         for machine in 0..self.plan.nodes {
@@ -81,6 +67,7 @@ impl World<'_> {
                 self.clients.push(Client { machine, session: None, ttl: None, stage: Stage::Thinking, epoch: 0 });
                 self.think(self.clients.len() - 1);
             }
+            self.at(0, Event::Look(machine));
         }
     }
 
@@ -119,7 +106,7 @@ impl World<'_> {
             (Deed::Ask, Stage::Thinking) => self.ask(client),
             (Deed::GiveUp, Stage::Waiting { request, name, .. }) => self.call(machine, Call::Cancel { request, name }),
             (Deed::Leave, Stage::Holding { request, name, fence, .. }) => {
-                self.law.leave(&name, request);
+                self.law.leave(self.now, &name, request);
                 let session = self.clients[client].session;
                 self.think(client);
                 if let Some(session) = session {
@@ -127,7 +114,7 @@ impl World<'_> {
                 }
                 self.probe_on(machine, client)
             }
-            (Deed::Go, Stage::Holding { .. } | Stage::Waiting { .. }) => self.go(client),
+            (Deed::Go, Stage::Holding { .. } | Stage::Waiting { .. } | Stage::Resizing { .. }) => self.go(client),
             (Deed::Notice, _) => {
                 self.forget_node(client);
                 Ok(())
@@ -147,7 +134,7 @@ impl World<'_> {
     /// A client gives up its session, and all that it believed to have. It thinks anew.
     fn forget_node(&mut self, client: usize) -> Option<SessionId> {
         if let Stage::Holding { request, name, .. } = &self.clients[client].stage {
-            self.law.leave(name, *request);
+            self.law.leave(self.now, name, *request);
         }
         let session = self.clients[client].session.take();
         if let Some(session) = session {
@@ -174,6 +161,9 @@ impl World<'_> {
         }
         let (name, ask) = self.wish(client);
         let request = self.next_request();
+        if is_resized(&name) && self.whims.one_in(4) {
+            return self.resize(client, session, request, name);
+        }
         let reads = self.machines[machine].clock.reads(self.now);
         let patience = match self.whims.below(10) {
             0 | 1 => Patience::Try,
@@ -192,24 +182,8 @@ impl World<'_> {
             }
             _ => {}
         }
-        self.asks.insert(request, ask.clone());
+        self.law.asked(self.now, request, ask.clone());
         self.call(machine, Call::Acquire { session, request, name, ask, patience })
-    }
-
-    fn wish(&mut self, client: usize) -> (Name, Ask) {
-        let names = names();
-        let (name, most) = names[self.whims.index(names.len())].clone();
-        let ask = match most {
-            Ask::Semaphore { units, .. } => {
-                let weight = 1 + u32::try_from(self.whims.below(units.into())).expect("small");
-                Ask::Semaphore { units, weight }
-            }
-            Ask::Group { .. } => Ask::Group { label: vec![b'a' + u8::try_from(self.whims.below(3)).expect("small")] },
-            Ask::Write if !self.whims.one_in(3) => Ask::Read,
-            Ask::Elect { .. } => Ask::Elect { value: format!("client {client}").into_bytes() },
-            Ask::Lock | Ask::Read | Ask::Write => most,
-        };
-        (name, ask)
     }
 
     pub(crate) fn next_request(&mut self) -> RequestId {
@@ -259,17 +233,27 @@ impl World<'_> {
 
     /// A node says something to one of its clients.
     pub(crate) fn client_hears(&mut self, machine: usize, effect: Effect) -> Result<(), String> {
+        if let Effect::Observed { session, .. } | Effect::Failed { session, .. } | Effect::Ended(session) = &effect
+            && self.is_of_observer(machine, *session)
+        {
+            return self.observer_hears(machine, effect);
+        }
         match effect {
             Effect::Granted { session, request, name, fence, floor, deadline } => {
                 self.hear_granted(machine, session, (request, name, fence, floor), deadline)
             }
             Effect::Failed { session, request, failure } => {
                 self.tell(|| format!("m{machine} denies {request:?}: {failure}"));
-                let Some(client) = self.sessions.get(&session).copied() else { return Ok(()) };
-                if matches!(&self.clients[client].stage, Stage::Waiting { request: waiting, .. } if *waiting == request)
-                {
-                    self.think(client);
+                self.law.gives_up_size(request);
+                if let Failure::Mismatch { name, is: Kind::Semaphore { units }, .. } = failure {
+                    self.units.insert(name, units);
                 }
+                self.answered(session, request);
+                Ok(())
+            }
+            Effect::Resized { session, request, name, size } => {
+                self.units.insert(name, size.units);
+                self.answered(session, request);
                 Ok(())
             }
             Effect::Renewed { session, deadline } => {
@@ -286,8 +270,18 @@ impl World<'_> {
                 }
                 Ok(())
             }
-            Effect::Released { .. } => Ok(()),
+            Effect::Released { .. } | Effect::Observed { .. } => Ok(()),
             _ => unreachable!("nothing for a client"),
+        }
+    }
+
+    /// What a client waited for is over.
+    fn answered(&mut self, session: SessionId, answered: RequestId) {
+        let Some(client) = self.sessions.get(&session).copied() else { return };
+        if let Stage::Waiting { request, .. } | Stage::Resizing { request, .. } = self.clients[client].stage
+            && request == answered
+        {
+            self.think(client);
         }
     }
 
@@ -302,7 +296,7 @@ impl World<'_> {
         let ask = match &self.clients[client].stage {
             Stage::Waiting { request: waiting, ask, .. } if *waiting == request => ask.clone(),
             // It gave up, and the word of that is on its way.
-            Stage::Waiting { .. } | Stage::Holding { .. } | Stage::Thinking => {
+            Stage::Waiting { .. } | Stage::Holding { .. } | Stage::Resizing { .. } | Stage::Thinking => {
                 return self.call(machine, Call::Release { session, name, fence });
             }
         };
@@ -329,6 +323,7 @@ impl World<'_> {
 
     /// The node of some clients is gone. If nobody tells them, they notice some time.
     pub(crate) fn lose_clients(&mut self, machine: usize, told: bool) {
+        self.observers[machine] = Observer::default();
         for client in 0..self.clients.len() {
             if self.clients[client].machine != machine || self.clients[client].session.is_none() {
                 continue;
@@ -348,7 +343,7 @@ impl World<'_> {
     }
 
     /// A machine wants to leave, and its clients have a moment to end what they are about.
-    pub(crate) fn ask_clients_to_go(&mut self, machine: usize) {
+    pub(crate) fn ask_clients_to_go(&mut self, machine: usize) -> Result<(), String> {
         for client in 0..self.clients.len() {
             if self.clients[client].machine == machine
                 && let Some(session) = self.clients[client].session
@@ -357,6 +352,7 @@ impl World<'_> {
                 self.later(client, pause, Deed::MakeWay(session));
             }
         }
+        self.look_away(machine)
     }
 
     /// All clients of a machine go.

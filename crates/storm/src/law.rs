@@ -5,22 +5,27 @@
 //! 3. *Fences are one's own*: no two grants have the same. This alone must hold whatever clocks do, for it is what keeps a
 //!    late write from passing a resource after a newer one.
 //! 4. *Nobody is refused who is inside*: a resource that refuses older fences lets pass whoever is.
+//! 5. *A size is kept*: once a semaphore is said to have been resized, and as long as somebody is inside, it has that size.
+//! 6. *Observers see the truth*: a leader that was granted, with its value; never an older one after a newer one; and in the
+//!    end, the one who leads.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, mem::discriminant};
 
 use vez_peer::{
-    ask::{Ask, Kind, RequestId},
+    ask::{Ask, Kind, Leader, RequestId, Size},
     fence::Fence,
     name::Name,
     shard::Nanos,
 };
 
-use crate::clock::Clock;
+use crate::{clock::Clock, plan::SECOND};
 
 /// What has been granted, who believes to be inside, and what resources have seen.
 pub(crate) struct Law {
     wild: bool,
     clocks: Vec<Clock>,
+    /// What was asked for, and when.
+    asks: BTreeMap<RequestId, (Nanos, Ask)>,
     names: BTreeMap<Name, Book>,
 }
 
@@ -30,6 +35,19 @@ struct Book {
     beliefs: Vec<Belief>,
     /// The highest fence that the resource has seen, or for a semaphore the highest floor.
     least: Option<Fence>,
+    resizes: Vec<Resize>,
+    /// The values of leaders that were seen.
+    seen: BTreeMap<Fence, Vec<u8>>,
+    /// When somebody entered or left last.
+    changed: Nanos,
+}
+
+/// Somebody wanted another number of units.
+struct Resize {
+    request: RequestId,
+    units: u32,
+    /// When it was said to be done, and its number.
+    done: Option<(Nanos, Fence)>,
 }
 
 struct Grant {
@@ -51,11 +69,17 @@ pub(crate) struct Belief {
 
 impl Law {
     pub(crate) fn new(wild: bool, clocks: Vec<Clock>) -> Self {
-        Self { wild, clocks, names: BTreeMap::new() }
+        Self { wild, clocks, asks: BTreeMap::new(), names: BTreeMap::new() }
+    }
+
+    /// Somebody asks for something.
+    pub(crate) fn asked(&mut self, now: Nanos, request: RequestId, ask: Ask) {
+        self.asks.insert(request, (now, ask));
     }
 
     /// A node lets somebody in.
-    pub(crate) fn grant(&mut self, name: &Name, request: RequestId, ask: &Ask, fence: Fence) -> Result<(), String> {
+    pub(crate) fn grant(&mut self, name: &Name, request: RequestId, fence: Fence) -> Result<(), String> {
+        let (_, ask) = &self.asks[&request];
         let book = self.names.entry(name.clone()).or_default();
         let shares = matches!(ask.kind(), Kind::Group | Kind::ReadWrite);
         if let Some(before) = book.granted.get(&fence)
@@ -72,8 +96,67 @@ impl Law {
         {
             return Err(format!("{name}: the fence {fence:?} is given out after {highest:?}"));
         }
+        if let Some(value) = book.seen.get(&fence)
+            && *ask != (Ask::Elect { value: value.clone() })
+        {
+            return Err(format!("{name}: {fence:?} is given out as {ask:?}, and was seen with {value:?}"));
+        }
         book.granted.entry(fence).or_insert(Grant { request, ask: ask.clone() });
         Ok(())
+    }
+
+    /// Somebody wants a semaphore to have so many units.
+    pub(crate) fn wants_size(&mut self, name: &Name, request: RequestId, units: u32) {
+        self.names.entry(name.clone()).or_default().resizes.push(Resize { request, units, done: None });
+    }
+
+    /// It is told that it has.
+    pub(crate) fn resized(&mut self, now: Nanos, name: &Name, request: RequestId, size: Size) {
+        let book = self.names.entry(name.clone()).or_default();
+        if let Some(resize) = book.resizes.iter_mut().find(|resize| resize.request == request) {
+            resize.done = Some((now, size.since));
+        }
+    }
+
+    /// It gets an answer that is no.
+    pub(crate) fn gives_up_size(&mut self, request: RequestId) {
+        for book in self.names.values_mut() {
+            book.resizes.retain(|resize| resize.request != request);
+        }
+    }
+
+    /// An observer is told who leads.
+    pub(crate) fn observe(
+        &mut self,
+        name: &Name,
+        before: Option<Fence>,
+        Leader { fence, value }: Leader,
+    ) -> Result<(), String> {
+        if before >= Some(fence) {
+            return Err(format!("{name}: an observer sees {fence:?} after {before:?}"));
+        }
+        let book = self.names.entry(name.clone()).or_default();
+        let is = Ask::Elect { value: value.clone() };
+        if book.granted.get(&fence).is_some_and(|grant| grant.ask != is) {
+            return Err(format!("{name}: an observer sees {fence:?} with {value:?}, which is not its value"));
+        }
+        book.seen.insert(fence, value);
+        Ok(())
+    }
+
+    /// Whether an observer who sees this knows who leads. What has just changed it need not know yet.
+    pub(crate) fn knows(&self, now: Nanos, name: &Name, sees: Option<&Leader>) -> Result<(), String> {
+        let Some(book) = self.names.get(name) else { return Ok(()) };
+        let leads = book.beliefs.iter().find(|belief| self.is_alive(now, belief));
+        let (sees, leads) = (sees.map(|leader| leader.fence), leads.map(|belief| belief.fence));
+        if sees == leads || now < book.changed + SECOND {
+            return Ok(());
+        }
+        Err(format!("{name}: an observer sees {sees:?}, and {leads:?} leads"))
+    }
+
+    fn is_alive(&self, now: Nanos, belief: &Belief) -> bool {
+        self.clocks[belief.machine].reads(now) < belief.deadline
     }
 
     /// A client is told that it is inside. False if its time is over before it began.
@@ -85,11 +168,14 @@ impl Law {
         }
         let book = self.names.entry(name.clone()).or_default();
         book.beliefs.retain(alive);
+        let (asked, _) = self.asks[&belief.request];
+        let keeps_size = book.keeps_size(asked, &belief);
         book.beliefs.push(belief);
+        book.changed = now;
         if self.wild {
             return Ok(true);
         }
-        agree(&book.beliefs).map_err(|what| {
+        keeps_size.and_then(|()| agree(&book.beliefs, book.most_units())).map_err(|what| {
             let inside = book.beliefs.iter().map(|belief| {
                 let left = belief.deadline - clocks[belief.machine].reads(now);
                 format!("{:?} with {:?} on m{} for {} ms", belief.ask, belief.fence, belief.machine, left / 1_000_000)
@@ -111,8 +197,9 @@ impl Law {
     }
 
     /// A client is inside no longer.
-    pub(crate) fn leave(&mut self, name: &Name, request: RequestId) {
+    pub(crate) fn leave(&mut self, now: Nanos, name: &Name, request: RequestId) {
         if let Some(book) = self.names.get_mut(name) {
+            book.changed = now;
             book.beliefs.retain(|belief| belief.request != request);
         }
     }
@@ -142,23 +229,59 @@ impl Law {
     }
 }
 
-/// Whether these may be inside together.
-fn agree(inside: &[Belief]) -> Result<(), &'static str> {
+impl Book {
+    /// How many units a semaphore may have had when it last let somebody in: as many as were asked for then, or as some resize
+    /// made them that no other is known to have undone since.
+    fn most_units(&self) -> u32 {
+        let Some(last) = self.beliefs.iter().max_by_key(|belief| belief.fence) else { return 0 };
+        let done = |resize: &Resize| resize.done.map(|(_, since)| since);
+        let undone =
+            |since: Fence| self.resizes.iter().filter_map(done).any(|later| since < later && later < last.fence);
+        let counts = |resize: &&Resize| done(resize).is_none_or(|since| since < last.fence && !undone(since));
+        let resized = self.resizes.iter().filter(counts).map(|resize| resize.units);
+        let asked = match last.ask {
+            Ask::Semaphore { units, .. } => units,
+            _ => 0,
+        };
+        resized.chain([asked]).max().unwrap_or(0)
+    }
+
+    /// Whether one who asked then and enters now takes the semaphore for as large as it was last made, if somebody has been
+    /// inside ever since, and nobody wants it otherwise.
+    fn keeps_size(&self, asked: Nanos, entering: &Belief) -> Result<(), &'static str> {
+        let Ask::Semaphore { units, .. } = entering.ask else { return Ok(()) };
+        let done: Option<Vec<_>> = self.resizes.iter().map(|resize| Some((resize.done?, resize.units))).collect();
+        let Some(((when, since), size)) = done.and_then(|done| done.into_iter().max_by_key(|((_, since), _)| *since))
+        else {
+            return Ok(());
+        };
+        let witnessed = self.beliefs.iter().any(|belief| belief.fence < since);
+        if witnessed && asked > when && entering.fence > since && units != size {
+            return Err("it has not the size any more that it was given");
+        }
+        Ok(())
+    }
+}
+
+/// Whether these may be inside together, if there are so many units.
+fn agree(inside: &[Belief], units: u32) -> Result<(), &'static str> {
     let Some((first, others)) = inside.split_first() else { return Ok(()) };
     let floor = inside.iter().map(|belief| belief.floor).max().expect("somebody is inside");
     if inside.iter().any(|belief| belief.fence < floor) {
         return Err("somebody is inside who counts as gone");
     }
     match &first.ask {
-        _ if others.iter().any(|other| other.ask.kind() != first.ask.kind()) => Err("it is two things at once"),
+        _ if others.iter().any(|other| discriminant(&other.ask.kind()) != discriminant(&first.ask.kind())) => {
+            Err("it is two things at once")
+        }
         Ask::Lock | Ask::Elect { .. } if !others.is_empty() => Err("two are inside"),
-        Ask::Semaphore { units, .. } => {
+        Ask::Semaphore { .. } => {
             let weight = |belief: &Belief| match belief.ask {
                 Ask::Semaphore { weight, .. } => u64::from(weight),
                 _ => 0,
             };
             let all: u64 = inside.iter().map(weight).sum();
-            if all > u64::from(*units) { Err("more units are taken than there are") } else { Ok(()) }
+            if all > u64::from(units) { Err("more units are taken than there are") } else { Ok(()) }
         }
         Ask::Group { .. } if others.iter().any(|other| other.ask != first.ask) => Err("two groups are inside"),
         Ask::Read | Ask::Write if !others.is_empty() && inside.iter().any(|belief| belief.ask == Ask::Write) => {

@@ -13,10 +13,12 @@ mod law;
 mod machine;
 mod mishap;
 mod network;
+mod observer;
 mod plan;
 mod probe;
 mod quiet;
 mod shrink;
+mod wish;
 mod world;
 
 use std::fmt;
@@ -55,6 +57,10 @@ pub struct Tally {
     pub view_changes: u64,
     /// How many names were forgotten.
     pub forgotten: u64,
+    /// How often an observer was told who leads.
+    pub observations: u64,
+    /// How many times a semaphore was resized.
+    pub resizes: u64,
     /// How many machines were put to sleep.
     pub pauses: u64,
     /// How many memberships ran out.
@@ -71,6 +77,8 @@ impl Tally {
         self.partitions += other.partitions;
         self.view_changes += other.view_changes;
         self.forgotten += other.forgotten;
+        self.observations += other.observations;
+        self.resizes += other.resizes;
         self.pauses += other.pauses;
         self.leases_lost += other.leases_lost;
         self.events += other.events;

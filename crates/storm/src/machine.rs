@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use vez_peer::{
     Peer,
     agreement::{Batch, Disk},
-    identity::{Incarnation, MemberId},
+    identity::{Address, Incarnation, MemberId},
     peer::{Effect, Input},
     shard::Nanos,
 };
@@ -34,6 +34,15 @@ pub(crate) struct Process {
     /// When it is to be woken.
     pub tick: Option<Nanos>,
     pub writing: Option<Batch>,
+}
+
+/// Where a machine is reached.
+pub(crate) fn address_of(machine: usize) -> Address {
+    Address::new(&format!("m{machine}"))
+}
+
+pub(crate) fn machine_at(address: &Address) -> usize {
+    address.as_str()[1..].parse().expect("only our own addresses")
 }
 
 /// Whether a process sleeps.

@@ -32,6 +32,8 @@ pub(crate) struct Plan {
     pub quiet: Nanos,
     /// When everybody must have been served, and everything is tried out once more.
     pub probe: Nanos,
+    /// When nobody looks any more who leads.
+    pub dusk: Nanos,
     /// When all must be as if nothing had ever been.
     pub end: Nanos,
 }
@@ -151,6 +153,7 @@ impl Plan {
             calm,
             quiet: end * 70 / 100,
             probe: end * 84 / 100,
+            dusk: end * 93 / 100,
             end,
         };
         plan.faults = plan.draw_faults(&mut chance);

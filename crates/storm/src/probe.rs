@@ -2,11 +2,7 @@
 
 use vez_peer::{ask::Patience, name::Name, peer::Call};
 
-use crate::{
-    client::{Stage, names},
-    plan::Seconds,
-    world::World,
-};
+use crate::{client::Stage, plan::Seconds, wish::names, world::World};
 
 /// How far the trial after the storm has come: for each machine, the names that are still to be had there.
 #[derive(Default)]
@@ -27,11 +23,13 @@ impl World<'_> {
 
     /// Everybody must have been served. From every machine, everything is asked for once more, and all of it.
     pub(crate) fn begin_probe(&mut self) -> Result<(), String> {
+        (0..self.machines.len()).try_for_each(|machine| self.observer_knows(machine))?;
         for client in &self.clients {
             let (what, name) = match &client.stage {
                 Stage::Thinking => continue,
                 Stage::Waiting { name, .. } => ("waits for", name),
                 Stage::Holding { name, .. } => ("is still inside", name),
+                Stage::Resizing { name, .. } => ("wants another size of", name),
             };
             let machine = client.machine;
             let why = self.machines[machine].process.as_ref().map(|process| process.peer.why(name));
@@ -69,7 +67,7 @@ impl World<'_> {
         };
         let request = self.next_request();
         self.clients[client].stage = Stage::Waiting { request, name: name.clone(), ask: ask.clone() };
-        self.asks.insert(request, ask.clone());
+        self.law.asked(self.now, request, ask.clone());
         self.call(machine, Call::Acquire { session, request, name, ask, patience: Patience::Endless })
     }
 

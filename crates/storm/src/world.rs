@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use vez_peer::{
     Peer,
     agreement::Disk,
-    ask::{Ask, RequestId, SessionId},
+    ask::SessionId,
     frame::Frame,
-    identity::{Address, ClusterId, Incarnation, MemberId},
+    identity::{ClusterId, Incarnation, MemberId},
+    name::Name,
     peer::{Effect, Identity, Input, Start, Stopped},
     shard::{Habits, Nanos},
 };
@@ -16,8 +17,9 @@ use crate::{
     Tally,
     client::{Client, Deed},
     law::Law,
-    machine::{Machine, Process, Sleep},
+    machine::{Machine, Process, Sleep, address_of, machine_at},
     network::Network,
+    observer::Observer,
     plan::{Chance, MILLISECOND, Plan, SECOND, Seconds},
     probe::Probe,
 };
@@ -39,6 +41,8 @@ pub(crate) enum Event {
     Wake(usize, Incarnation),
     /// A client does something.
     Client(usize, u64, Deed),
+    /// The observer on a machine does something.
+    Look(usize),
     /// Something goes wrong, or not any more.
     Fault(usize),
     Over(usize),
@@ -59,6 +63,7 @@ pub(crate) struct World<'a> {
     choices: Chance,
     pub whims: Chance,
     pub clients: Vec<Client>,
+    pub observers: Vec<Observer>,
     pub sessions: BTreeMap<SessionId, usize>,
     pub law: Law,
     pub probe: Probe,
@@ -66,8 +71,8 @@ pub(crate) struct World<'a> {
     view: u64,
     pub next_id: u64,
     pub last_request: u64,
-    /// What was asked for.
-    pub asks: BTreeMap<RequestId, Ask>,
+    /// How many units clients believe a semaphore to have.
+    pub units: BTreeMap<Name, u32>,
     told: Option<&'a mut dyn FnMut(String)>,
 }
 
@@ -96,6 +101,7 @@ impl<'a> World<'a> {
             choices: Chance::new(plan.seed, 3),
             whims: Chance::new(plan.seed, 4),
             clients: Vec::new(),
+            observers: (0..plan.nodes).map(|_| Observer::default()).collect(),
             sessions: BTreeMap::new(),
             law: Law::new(plan.wild, plan.clocks.clone()),
             probe: Probe::default(),
@@ -103,7 +109,7 @@ impl<'a> World<'a> {
             view: 0,
             next_id: plan.nodes as u64 + 1,
             last_request: 0,
-            asks: BTreeMap::new(),
+            units: BTreeMap::new(),
             told: None,
         };
         for machine in 0..plan.nodes {
@@ -159,6 +165,7 @@ impl<'a> World<'a> {
             Event::Start(machine) => self.start(machine),
             Event::Wake(machine, incarnation) => self.wake(machine, incarnation),
             Event::Client(client, epoch, deed) => self.client_acts(client, epoch, deed),
+            Event::Look(machine) => self.look(machine),
             Event::Fault(number) => self.fault(number),
             Event::Over(number) => self.over(number),
             Event::Calm => self.calm_down(),
@@ -185,9 +192,13 @@ impl<'a> World<'a> {
         for effect in &effects {
             if let Effect::Granted { request, name, fence, .. } = effect {
                 self.tally.grants += 1;
-                let ask = self.asks[request].clone();
-                self.tell(|| format!("m{machine} grants {name} to {request:?} as {ask:?} with {fence:?}"));
-                self.law.grant(name, *request, &ask, *fence)?;
+                self.tell(|| format!("m{machine} grants {name} to {request:?} with {fence:?}"));
+                self.law.grant(name, *request, *fence)?;
+            }
+            if let Effect::Resized { request, name, size, .. } = effect {
+                self.tally.resizes += 1;
+                self.tell(|| format!("m{machine} says that {name} has {size:?}"));
+                self.law.resized(self.now, name, *request, *size);
             }
         }
         let place = &mut self.machines[machine];
@@ -257,6 +268,8 @@ impl<'a> World<'a> {
             Effect::Stopped(why) => self.stopped(machine, why)?,
             Effect::Granted { .. }
             | Effect::Failed { .. }
+            | Effect::Observed { .. }
+            | Effect::Resized { .. }
             | Effect::Renewed { .. }
             | Effect::Released { .. }
             | Effect::Ended(_) => self.client_hears(machine, effect)?,
@@ -382,12 +395,4 @@ impl<'a> World<'a> {
         self.set_alarm(machine);
         Ok(())
     }
-}
-
-fn address_of(machine: usize) -> Address {
-    Address::new(&format!("m{machine}"))
-}
-
-fn machine_at(address: &Address) -> usize {
-    address.as_str()[1..].parse().expect("only our own addresses")
 }

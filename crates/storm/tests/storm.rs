@@ -28,6 +28,8 @@ fn all_laws_hold() {
         tally.partitions,
         tally.view_changes,
         tally.forgotten,
+        tally.observations,
+        tally.resizes,
         tally.pauses,
         tally.leases_lost,
     ];

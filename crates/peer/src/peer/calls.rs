@@ -48,6 +48,26 @@ pub enum Call {
         /// Where.
         name: Name,
     },
+    /// It wants to see who leads, now and from now on. Ended by Cancel.
+    Observe {
+        /// Who.
+        session: SessionId,
+        /// A number larger than that of any request before.
+        request: RequestId,
+        /// Where.
+        name: Name,
+    },
+    /// It wants a semaphore that is in use to have so many units.
+    Resize {
+        /// Who.
+        session: SessionId,
+        /// A number larger than that of any request before.
+        request: RequestId,
+        /// Where.
+        name: Name,
+        /// How many.
+        units: u32,
+    },
     /// It has left.
     Release {
         /// Who.
@@ -93,7 +113,17 @@ impl Peer {
             Call::End(session) => self.end_session(session, cx),
             Call::Acquire { session, request, name, ask, patience } => {
                 let waiter = Waiter { session, request, ask, patience, since: cx.now };
-                self.acquire(&name, waiter, cx);
+                self.ask(&name, session, request, cx, |now, shard, out| shard.acquire(now, &name, waiter, out));
+            }
+            Call::Observe { session, request, name } => {
+                self.ask(&name, session, request, cx, |now, shard, out| {
+                    shard.observe(now, &name, session, request, out);
+                });
+            }
+            Call::Resize { session, request, name, units } => {
+                self.ask(&name, session, request, cx, |now, shard, out| {
+                    shard.resize(now, &name, session, request, units, out);
+                });
             }
             Call::Cancel { request, name } => {
                 self.in_shard(&name, cx, |now, shard, out| {
@@ -108,8 +138,15 @@ impl Peer {
         }
     }
 
-    fn acquire(&mut self, name: &Name, waiter: Waiter, cx: &mut Cx<'_>) {
-        let (session, request) = (waiter.session, waiter.request);
+    /// Asks a shard for something new, if that session may.
+    fn ask(
+        &mut self,
+        name: &Name,
+        session: SessionId,
+        request: RequestId,
+        cx: &mut Cx<'_>,
+        ask: impl FnOnce(Nanos, &mut Shard, &mut shard::Effects),
+    ) {
         let failure = match self.member() {
             None => Some(Failure::NoMember),
             Some(member) if member.leaving => Some(Failure::Leaving),
@@ -119,7 +156,7 @@ impl Peer {
         if let Some(failure) = failure {
             return cx.effects.push(Effect::Failed { session, request, failure });
         }
-        self.in_shard(name, cx, |now, shard, out| shard.acquire(now, name, waiter, out));
+        self.in_shard(name, cx, ask);
     }
 
     pub(super) fn end_session(&mut self, session: SessionId, cx: &mut Cx<'_>) {

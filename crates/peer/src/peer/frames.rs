@@ -78,6 +78,12 @@ impl Peer {
                 shard::Effect::Failed { session, request, failure } => {
                     cx.effects.push(Effect::Failed { session, request, failure });
                 }
+                shard::Effect::Observed { session, request, name, leader } => {
+                    cx.effects.push(Effect::Observed { session, request, name, leader });
+                }
+                shard::Effect::Resized { session, request, name, size } => {
+                    cx.effects.push(Effect::Resized { session, request, name, size });
+                }
                 shard::Effect::NewViewWanted => self.wants_view = true,
                 shard::Effect::Settled => self.note_settled(cx),
                 shard::Effect::Forgotten(name) => cx.effects.push(Effect::Forgotten(name)),

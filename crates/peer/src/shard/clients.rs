@@ -5,7 +5,7 @@ use alloc::{collections::VecDeque, vec::Vec};
 use serde::Serialize;
 
 use crate::{
-    ask::{Ask, Kind, Patience, RequestId, SessionId},
+    ask::{Ask, Kind, Patience, RequestId, SessionId, Size},
     fence::Fence,
 };
 
@@ -46,6 +46,8 @@ pub struct Waiter {
 pub struct Clients {
     /// What they take it for.
     pub kind: Kind,
+    /// Of a semaphore that was resized, the last that was heard of it.
+    pub size: Option<Size>,
     /// Who holds it.
     pub holds: Vec<Hold>,
     /// Who waits, the oldest first.
@@ -54,7 +56,7 @@ pub struct Clients {
 
 impl Clients {
     pub(super) fn new(kind: Kind) -> Self {
-        Self { kind, holds: Vec::new(), waiting: VecDeque::new() }
+        Self { kind, size: None, holds: Vec::new(), waiting: VecDeque::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -71,6 +73,21 @@ impl Clients {
     pub(super) fn give_back(&mut self, session: SessionId, fence: Fence) -> Option<Hold> {
         let at = self.holds.iter().position(|hold| hold.session == session && hold.fence == fence)?;
         Some(self.holds.remove(at))
+    }
+
+    /// The semaphore was resized. What is known already, or was overtaken by a later word, changes nothing.
+    pub(super) fn learn(&mut self, size: Size) {
+        if self.size >= Some(size) || !matches!(self.kind, Kind::Semaphore { .. }) {
+            return;
+        }
+        self.size = Some(size);
+        self.kind = Kind::Semaphore { units: size.units };
+        let holds = self.holds.iter_mut().map(|hold| &mut hold.ask);
+        for ask in holds.chain(self.waiting.iter_mut().map(|waiter| &mut waiter.ask)) {
+            if let Ask::Semaphore { units, .. } = ask {
+                *units = size.units;
+            }
+        }
     }
 
     /// What waits becomes what is held.

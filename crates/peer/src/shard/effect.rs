@@ -6,7 +6,7 @@ use vez_algorithms::NodeId;
 
 use super::Message;
 use crate::{
-    ask::{Failure, RequestId, SessionId},
+    ask::{Failure, Leader, RequestId, SessionId, Size},
     fence::Fence,
     name::Name,
 };
@@ -37,6 +37,28 @@ pub enum Effect {
         request: RequestId,
         /// Why.
         failure: Failure,
+    },
+    /// Tell a client who leads.
+    Observed {
+        /// Whose request.
+        session: SessionId,
+        /// Which.
+        request: RequestId,
+        /// Where.
+        name: Name,
+        /// Who; nobody, if there is no leader now.
+        leader: Option<Leader>,
+    },
+    /// Tell a client that a semaphore has as many units as it wanted.
+    Resized {
+        /// Whose request.
+        session: SessionId,
+        /// Which.
+        request: RequestId,
+        /// Where.
+        name: Name,
+        /// How many, and since when.
+        size: Size,
     },
     /// The numbers of this view run out: ask for a new one.
     NewViewWanted,

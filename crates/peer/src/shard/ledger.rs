@@ -4,14 +4,17 @@
 //! view; those who are inside write it anew. A client that gave up and one that left say the same, Release: where its Ask is
 //! overtaken by it, the client is granted what it no longer wants, and gives it back.
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
 
 use serde::Serialize;
 use vez_algorithms::{NodeId, ledger::Ledger};
 
-use super::{Effect, Effects, Instance, Message, Nanos, Reentry, Seat, Shard, forget::Rest};
+use super::{Effect, Effects, Instance, Message, Nanos, Reentry, Seat, Shard, forget::Rest, resize::Resizing};
 use crate::{
-    ask::{Ask, Failure, Kind, Label, Patience, RequestId},
+    ask::{Ask, Failure, Kind, Label, Leader, Patience, RequestId, Size},
     fence::{Fence, LATE_COUNTER},
     name::Name,
 };
@@ -25,21 +28,52 @@ pub(super) struct Book {
     fences: BTreeMap<Seat, Fence>,
     /// How many fences were given out in this view.
     pub counter: u64,
+    /// Of a semaphore that was resized, since when it has its units.
+    pub size: Option<Size>,
+    /// Resizes that not everybody has taken note of.
+    pub resizings: Vec<Resizing>,
+    /// Who wants to see who leads.
+    pub observers: BTreeSet<Seat>,
+    /// What they were told last.
+    pub told: Option<Leader>,
     pub rest: Rest,
 }
 
 impl Book {
     fn new(kind: Kind, floor: u64) -> Self {
-        let ledger = Ledger::new(kind.units());
-        Self { kind, ledger, fences: BTreeMap::new(), counter: floor, rest: Rest::default() }
+        Self {
+            kind,
+            ledger: Ledger::new(kind.units()),
+            fences: BTreeMap::new(),
+            counter: floor,
+            size: None,
+            resizings: Vec::new(),
+            observers: BTreeSet::new(),
+            told: None,
+            rest: Rest::default(),
+        }
     }
 
+    /// What the name stands for, with as many units as it has now.
     pub(super) fn kind(&self) -> Kind {
-        self.kind
+        match self.kind {
+            Kind::Semaphore { .. } => Kind::Semaphore { units: self.ledger.units() },
+            other => other,
+        }
     }
 
+    /// Whether nobody would miss it.
     pub(super) fn is_idle(&self) -> bool {
+        self.ledger.is_idle() && self.observers.is_empty() && self.resizings.is_empty()
+    }
+
+    /// Whether whoever asks now is inside at once, if it asks for what is left.
+    pub(super) fn is_free(&self) -> bool {
         self.ledger.is_idle()
+    }
+
+    pub(super) fn label(&self) -> Option<&Label> {
+        self.ledger.label()
     }
 
     /// The oldest grant that may still be alive.
@@ -63,6 +97,11 @@ impl Book {
         {
             return Some(fence);
         }
+        self.next_number(view)
+    }
+
+    /// A number that nobody has, if there is one left.
+    pub(super) fn next_number(&mut self, view: u64) -> Option<Fence> {
         let fence = Fence::new(view, self.counter + 1)?;
         self.counter += 1;
         Some(fence)
@@ -88,16 +127,8 @@ impl Shard {
         now_or_never: bool,
         out: &mut Effects,
     ) {
-        let asked = ask.kind();
-        self.make_way(name, asked, out);
-        let new = || Instance::Book(Book::new(asked, self.floor));
-        let is = match self.instances.entry(name.clone()).or_insert_with(new) {
-            Instance::Book(book) => book.kind,
-            Instance::Lock(_) => Kind::Lock,
-        };
-        if is != asked {
-            let mismatch = Message::Mismatch { name: name.clone(), request: Some(seat.request), is };
-            return self.send(now, seat.node, mismatch, out);
+        if self.open_book(now, name, seat, ask.kind(), out).is_none() {
+            return;
         }
         self.change(now, name, seat.node, |ledger| ledger.ask(seat, ask.weight(), ask.label(seat)), out);
         let waits = |book: &Book| book.ledger.waits(seat);
@@ -107,11 +138,33 @@ impl Shard {
         }
     }
 
+    /// The ledger of a name, a new one if there is none; unless it is a ledger of something else, which whoever asks is told.
+    pub(super) fn open_book(
+        &mut self,
+        now: Nanos,
+        name: &Name,
+        seat: Seat,
+        asked: Kind,
+        out: &mut Effects,
+    ) -> Option<&mut Book> {
+        self.make_way(name, asked, out);
+        let new = || Instance::Book(Book::new(asked, self.floor));
+        let is = match self.instances.entry(name.clone()).or_insert_with(new) {
+            Instance::Book(book) => book.kind(),
+            Instance::Lock(_) => Kind::Lock,
+        };
+        if is != asked {
+            self.send(now, seat.node, Message::mismatch(name, seat.request, is), out);
+            return None;
+        }
+        self.book(name)
+    }
+
     /// What a name was, and nobody uses any more, need not stand in the way of what it is to be.
     pub(super) fn make_way(&mut self, name: &Name, kind: Kind, out: &mut Effects) {
         let idle = match self.instances.get(name) {
             Some(Instance::Lock(_)) => kind != Kind::Lock && self.is_idle_at_home(name),
-            Some(Instance::Book(book)) => kind != book.kind && book.is_idle(),
+            Some(Instance::Book(book)) => kind != book.kind() && book.is_idle(),
             None => false,
         };
         if idle {
@@ -119,9 +172,10 @@ impl Shard {
         }
     }
 
-    /// A client of a member has left, or waits no longer.
+    /// A client of a member has left, or waits no longer, or looks no longer.
     pub(super) fn on_release(&mut self, now: Nanos, name: &Name, seat: Seat, out: &mut Effects) {
         let Some(book) = self.book(name) else { return };
+        book.observers.remove(&seat);
         if book.ledger.waits(seat) {
             self.change(now, name, seat.node, |ledger| ledger.cancel(seat), out);
         } else if book.ledger.holds(seat) {
@@ -137,7 +191,7 @@ impl Shard {
         now: Nanos,
         from: NodeId,
         name: Name,
-        kind: Kind,
+        (kind, size): (Kind, Option<Size>),
         holds: Vec<Reentry>,
         out: &mut Effects,
     ) {
@@ -154,6 +208,11 @@ impl Shard {
             book.fences.insert(seat, fence); // Its own, never a fresh one: it was granted long ago.
             requests.push(request);
         }
+        let later = size.filter(|size| book.size < Some(*size));
+        if let Some(size) = later {
+            self.set_size(now, &name, from, size, out);
+        }
+        self.tell_observers(now, &name, out);
         self.send(now, from, Message::Reentered { name, requests }, out);
     }
 
@@ -163,8 +222,7 @@ impl Shard {
         now: Nanos,
         name: &Name,
         request: RequestId,
-        fence: Fence,
-        floor: Fence,
+        (fence, floor, size): (Fence, Fence, Option<Size>),
         out: &mut Effects,
     ) {
         let waiter = self.clients.get_mut(name).and_then(|clients| clients.withdraw(request));
@@ -174,11 +232,17 @@ impl Shard {
         self.forget_timeout(name, &waiter);
         let session = waiter.session;
         self.clients.get_mut(name).expect("it has a client").hold(waiter, fence, now);
+        if let Some(size) = size {
+            self.learn_size(now, name, size, out);
+        }
         out.push(Effect::Granted { session, request, name: name.clone(), fence, floor });
     }
 
     /// A client of ours does not get in.
     pub(super) fn on_denial(&mut self, name: &Name, request: RequestId, failure: Failure, out: &mut Effects) {
+        if self.deny_errand(name, request, failure.clone(), out) {
+            return;
+        }
         let waiter = self.clients.get_mut(name).and_then(|clients| clients.withdraw(request));
         let Some(waiter) = waiter else { return }; // It gave up before.
         self.forget_waiter(name, &waiter);
@@ -189,12 +253,13 @@ impl Shard {
     /// The name stands for something else at its home.
     pub(super) fn on_mismatch(&mut self, name: &Name, request: Option<RequestId>, is: Kind, out: &mut Effects) {
         let Some(request) = request else { return self.on_lock_mismatch(name, is, out) };
-        let Some(asked) = self.clients.get(name).map(|clients| clients.kind) else { return };
+        let asked = self.errand_kind(name, request).or_else(|| Some(self.clients.get(name)?.kind));
+        let Some(asked) = asked else { return };
         self.on_denial(name, request, Failure::Mismatch { name: name.clone(), is, asked }, out);
     }
 
     /// Changes the ledger, and lets in whom it admits now.
-    fn change(
+    pub(super) fn change(
         &mut self,
         now: Nanos,
         name: &Name,
@@ -216,7 +281,8 @@ impl Shard {
                 if let Some(fence) = book.number(view) {
                     book.fences.insert(seat, fence);
                     let floor = book.floor().expect("somebody is inside");
-                    letters.push((seat.node, Message::Grant { name: name.clone(), request, fence, floor }));
+                    let (name, size) = (name.clone(), book.size);
+                    letters.push((seat.node, Message::Grant { name, request, fence, floor, size }));
                 } else {
                     // There is no number for it: it is out again, and whoever is next has the same fate.
                     next.extend(book.ledger.release(seat).expect("it was let in just now"));
@@ -232,9 +298,10 @@ impl Shard {
         for (to, message) in letters {
             self.send(now, to, message, out);
         }
+        self.tell_observers(now, name, out);
     }
 
-    fn book(&mut self, name: &Name) -> Option<&mut Book> {
+    pub(super) fn book(&mut self, name: &Name) -> Option<&mut Book> {
         match self.instances.get_mut(name)? {
             Instance::Book(book) => Some(book),
             Instance::Lock(_) => None,

@@ -7,7 +7,7 @@ use vez_algorithms::NodeId;
 
 use super::turns::TurnMessage;
 use crate::{
-    ask::{Ask, Kind, RequestId},
+    ask::{Ask, Kind, Leader, RequestId, Size},
     fence::Fence,
     name::Name,
 };
@@ -29,6 +29,8 @@ pub struct Seat {
 ///   owner → home        Idle                                   once an idle spell; the home pulls the token
 ///   asker → home        Ask      home → asker  Grant           and, when it is done, asker → home  Release
 ///   holder → home       Reenter  home → holder Reentered       before Settled, in a new view
+///   observer → home     Observe  home → observer Observed      now, and whenever another leads; ended by Release
+///   anybody → home      Resize   home → all in it  Sized       each → home SizeNoted, and when all have: Resized
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
@@ -69,6 +71,8 @@ pub enum Message {
         fence: Fence,
         /// The oldest grant that may still be alive.
         floor: Fence,
+        /// Of a semaphore that was resized, its size.
+        size: Option<Size>,
     },
     /// It cannot enter at once.
     Busy {
@@ -106,6 +110,8 @@ pub enum Message {
         name: Name,
         /// What it is, with the number of its units.
         kind: Kind,
+        /// Of a semaphore that was resized, since when it has those.
+        size: Option<Size>,
         /// Who.
         holds: Vec<Reentry>,
     },
@@ -116,6 +122,70 @@ pub enum Message {
         /// Who.
         requests: Vec<RequestId>,
     },
+    /// A client of mine wants to know who leads, now and from now on.
+    Observe {
+        /// Where.
+        name: Name,
+        /// Which client.
+        request: RequestId,
+    },
+    /// So it is.
+    Observed {
+        /// Where.
+        name: Name,
+        /// Which clients.
+        requests: Vec<RequestId>,
+        /// How many fences had been given out: of two words, the one with more is the later.
+        counter: u64,
+        /// Who leads.
+        leader: Option<Leader>,
+    },
+    /// Let there be so many units.
+    Resize {
+        /// Where.
+        name: Name,
+        /// Which client wants it.
+        request: RequestId,
+        /// How many.
+        units: u32,
+    },
+    /// There are so many units: remember it, for a ledger dies with its home.
+    Sized {
+        /// Where.
+        name: Name,
+        /// How many.
+        size: Size,
+    },
+    /// I shall.
+    SizeNoted {
+        /// Where.
+        name: Name,
+        /// The number of the change.
+        since: Fence,
+    },
+    /// There are so many units, and everybody knows.
+    Resized {
+        /// Where.
+        name: Name,
+        /// Which client wanted it.
+        request: RequestId,
+        /// How many.
+        size: Size,
+    },
+    /// There is nothing to resize.
+    NotInUse {
+        /// Where.
+        name: Name,
+        /// Which client wanted to.
+        request: RequestId,
+    },
+}
+
+impl Message {
+    /// The answer to somebody who takes a name for something else.
+    pub(super) fn mismatch(name: &Name, request: RequestId, is: Kind) -> Self {
+        Self::Mismatch { name: name.clone(), request: Some(request), is }
+    }
 }
 
 /// One who was inside before this view.

@@ -85,13 +85,13 @@ impl Shard {
         for hold in &mut clients.holds {
             hold.inside = false;
         }
-        let kind = clients.kind;
+        let (kind, size) = (clients.kind, clients.size);
         if kind == Kind::Lock {
             return self.reenter_lock(now, name, out);
         }
         let reentry = |hold: &Hold| Reentry { request: hold.request, ask: hold.ask.clone(), fence: hold.fence };
         let holds = clients.holds.iter().map(reentry).collect();
-        self.send_home(now, name, |name| Message::Reenter { name, kind, holds }, out);
+        self.send_home(now, name, |name| Message::Reenter { name, kind, size, holds }, out);
     }
 
     /// The home has taken note of what was held here.
@@ -171,6 +171,7 @@ impl Shard {
                 self.ask_home(now, &name, request, out);
             }
         }
+        self.run_errands(now, out);
     }
 
     /// Whether new requests may be issued and granted.

@@ -129,7 +129,7 @@ impl Shard {
                 });
                 why.holders.extend(elsewhere);
                 why.line = book.waiting().map(|seat| id(seat.node)).collect();
-                if book.is_idle() { Reason::Nothing } else { Reason::InLineAt(id(home)) }
+                if book.is_free() { Reason::Nothing } else { Reason::InLineAt(id(home)) }
             }
             None if held_here => Reason::HeldHere,
             None if why.waiting.is_empty() => Reason::Nothing,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use vez_algorithms::NodeId;
 use vez_peer::{
-    ask::{Ask, Failure, Patience, RequestId, SessionId},
+    ask::{Ask, Failure, Leader, Patience, RequestId, SessionId, Size},
     charter::Algorithms,
     fence::Fence,
     identity::{Address, Incarnation, MemberId},
@@ -22,6 +22,10 @@ pub(crate) struct Cluster {
     pub(crate) granted: Vec<(RequestId, Fence)>,
     pub(crate) failed: Vec<(RequestId, Failure)>,
     pub(crate) forgotten: Vec<Name>,
+    pub(crate) observed: Vec<(RequestId, Option<Leader>)>,
+    pub(crate) resized: Vec<(RequestId, Size)>,
+    /// What never arrives.
+    pub(crate) lost: fn(&Message) -> bool,
     pub(crate) wants_view: bool,
     pub(crate) now: u64,
     requests: u64,
@@ -45,20 +49,34 @@ impl Cluster {
             granted: Vec::new(),
             failed: Vec::new(),
             forgotten: Vec::new(),
+            observed: Vec::new(),
+            resized: Vec::new(),
+            lost: |_| false,
             wants_view: false,
             now: 0,
             requests: 0,
         };
-        let mut flying = VecDeque::new();
-        for node in 0..3 {
-            let (view, mut effects) = (cluster.view.clone(), Vec::new());
-            cluster.shards[node].install(0, view, NodeId::from_index(node), &mut effects);
-            cluster.sort(node, effects, &mut flying);
-        }
-        cluster.deliver(flying);
-        assert!(cluster.shards.iter().all(Shard::is_settled));
+        cluster.install();
         cluster.messages = 0;
         cluster
+    }
+
+    /// All know a view, and settle in it.
+    fn install(&mut self) {
+        let mut flying = VecDeque::new();
+        for node in 0..3 {
+            let (view, mut effects) = (self.view.clone(), Vec::new());
+            self.shards[node].install(self.now, view, NodeId::from_index(node), &mut effects);
+            self.sort(node, effects, &mut flying);
+        }
+        self.deliver(flying);
+        assert!(self.shards.iter().all(Shard::is_settled));
+    }
+
+    /// A new view of the same members: what they knew of names is gone.
+    pub(crate) fn next_view(&mut self) {
+        self.view.number += 1;
+        self.install();
     }
 
     pub(crate) fn happen(&mut self, node: usize, happen: impl FnOnce(&mut Shard, &mut Effects)) {
@@ -82,10 +100,15 @@ impl Cluster {
             match effect {
                 Effect::Send(to, message) => {
                     self.messages += 1;
+                    if (self.lost)(&message) {
+                        continue;
+                    }
                     flying.push_back((to.index(), NodeId::from_index(node), message));
                 }
                 Effect::Granted { request, fence, .. } => self.granted.push((request, fence)),
                 Effect::Failed { request, failure, .. } => self.failed.push((request, failure)),
+                Effect::Observed { request, leader, .. } => self.observed.push((request, leader)),
+                Effect::Resized { request, size, .. } => self.resized.push((request, size)),
                 Effect::Forgotten(name) => self.forgotten.push(name),
                 Effect::NewViewWanted => self.wants_view = true,
                 Effect::Settled => {}
@@ -110,6 +133,22 @@ impl Cluster {
         let (request, now) = (RequestId(self.requests), self.now);
         let waiter = Waiter { session: session(node), request, ask, patience, since: now };
         self.happen(node, |shard, out| shard.acquire(now, name, waiter, out));
+        request
+    }
+
+    /// A client wants to see who leads.
+    pub(crate) fn observe(&mut self, node: usize, name: &Name) -> RequestId {
+        self.requests += 1;
+        let (request, now) = (RequestId(self.requests), self.now);
+        self.happen(node, |shard, out| shard.observe(now, name, session(node), request, out));
+        request
+    }
+
+    /// A client wants another number of units.
+    pub(crate) fn resize(&mut self, node: usize, name: &Name, units: u32) -> RequestId {
+        self.requests += 1;
+        let (request, now) = (RequestId(self.requests), self.now);
+        self.happen(node, |shard, out| shard.resize(now, name, session(node), request, units, out));
         request
     }
 

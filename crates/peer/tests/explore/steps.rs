@@ -150,7 +150,7 @@ impl Explorer {
             Effect::Granted { request, fence, floor, .. } => self.grant(world, at, request, fence, floor),
             Effect::Failed { request, failure, .. } => self.fail(world, at, request, &failure),
             Effect::Forgotten(_) => self.see(Event::Forgotten, true),
-            Effect::Settled => {}
+            Effect::Settled | Effect::Observed { .. } | Effect::Resized { .. } => {}
             Effect::NewViewWanted => world.object("fences run out"),
             Effect::Violation(_, what) => world.object(what),
         }

@@ -70,6 +70,9 @@ pub trait TokenBased: Protocol<Family = Mutex, Timer = Never> {
 
     /// Whether the token goes along with a message.
     fn is_token(message: &Self::Message) -> bool;
+
+    /// Whether everybody that a message names is one of so many nodes. A node believes that of what it receives.
+    fn names_only(message: &Self::Message, nodes: usize) -> bool;
 }
 
 /// The family.

@@ -4,7 +4,12 @@ use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{fence::Fence, name::Name, shard::Seat};
+use crate::{
+    fence::Fence,
+    name::Name,
+    session::MOST_SESSIONS,
+    shard::{MOST_NAMES, MOST_WAITERS, Seat},
+};
 
 /// A request of a client: numbered by the node in the order of their arrival, so that a smaller one is older.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -108,6 +113,25 @@ impl Ask {
         }
     }
 
+    /// Whether it can be served at all.
+    pub(crate) fn is_sound(&self, name: &Name) -> Result<(), Failure> {
+        match self {
+            Self::Semaphore { units: 0, .. } | Self::Semaphore { weight: 0, .. } => Err(Failure::NoUnits(name.clone())),
+            Self::Semaphore { units, weight } if weight > units => {
+                Err(Failure::TooHeavy { name: name.clone(), units: *units, weight: *weight })
+            }
+            Self::Group { label: bytes } | Self::Elect { value: bytes } if bytes.len() > LONGEST_LABEL => {
+                Err(Failure::TooLong(bytes.len()))
+            }
+            Self::Lock
+            | Self::Semaphore { .. }
+            | Self::Group { .. }
+            | Self::Read
+            | Self::Write
+            | Self::Elect { .. } => Ok(()),
+        }
+    }
+
     pub(crate) fn weight(&self) -> u32 {
         match self {
             Self::Semaphore { weight, .. } => *weight,
@@ -184,8 +208,8 @@ pub enum Failure {
         /// How many were asked for.
         weight: u32,
     },
-    /// A semaphore of nothing.
-    #[error("{0} would have no units, and nobody could ever enter; give it at least 1")]
+    /// A semaphore of nothing, or a request for nothing.
+    #[error("{0} cannot have 0 units, and nobody can take 0 of them; say at least 1")]
     NoUnits(Name),
     /// There is nothing to change.
     #[error("{0} is not in use; whoever takes it first says how many units it has")]
@@ -212,8 +236,39 @@ pub enum Failure {
     #[error("the fences of this view are used up; a new view is on its way, try again")]
     NoMoreFences,
     /// There are as many as there may be.
-    #[error("there are {0} {1} already, as many as this node takes; release some, or ask another node")]
-    TooMany(usize, &'static str),
+    #[error("{0} already, as many as this node takes; release some, or ask another node")]
+    TooMany(Limit),
+    /// A label or a value that is too long.
+    #[error("a label, or what a leader wants to be seen, has at most {LONGEST_LABEL} bytes, this one has {0}")]
+    TooLong(usize),
+    /// The name can be nothing but a lock.
+    #[error(
+        "{name} can be nothing but a lock, not {}, for what begins so runs on an algorithm for locks; take another name",
+        words(.asked)
+    )]
+    OnlyLocks {
+        /// Which.
+        name: Name,
+        /// What it was taken for.
+        asked: Kind,
+    },
+}
+
+/// No label and no value of a leader is longer.
+pub const LONGEST_LABEL: usize = 1024;
+
+/// What there can be too many of.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, thiserror::Error, Serialize, Deserialize)]
+pub enum Limit {
+    /// Those who hold a name, or wait for it.
+    #[error("{MOST_WAITERS} hold {0}, or wait for it,")]
+    Clients(Name),
+    /// Names.
+    #[error("{MOST_NAMES} names are in use")]
+    Names,
+    /// Sessions.
+    #[error("{MOST_SESSIONS} clients are there")]
+    Sessions,
 }
 
 fn words(kind: &Kind) -> String {

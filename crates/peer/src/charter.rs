@@ -29,6 +29,28 @@ pub struct Charter {
     pub algorithms: Algorithms,
 }
 
+/// No lease is shorter: renewals must come and go within a fraction of it.
+pub const SHORTEST_LEASE: u64 = 50 * MILLISECOND;
+/// No clock is worse than that, in millionths: one that is, is broken.
+pub const WORST_CLOCK: u32 = 500_000;
+
+/// What no cluster can go by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BadCharter {
+    /// The lock table has no parts.
+    #[error("there are 0 shards, and no name would have a place; take at least 1")]
+    Shards,
+    /// The lease is too short.
+    #[error("a lease of {0} ms is too short to be renewed; take at least 50 ms, such as 3 s")]
+    Lease(u64),
+    /// The margin is too long.
+    #[error("a margin of {0} ms leaves too little of the lease; take at most a quarter of it, {1} ms")]
+    Margin(u64, u64),
+    /// The clocks are too bad.
+    #[error("clocks that are wrong by {0} millionths are broken; take at most {WORST_CLOCK}, such as 500")]
+    RateError(u32),
+}
+
 /// Which locks run on another algorithm than `fila`, by the beginning of their names.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Algorithms(pub Vec<(Vec<u8>, LockAlgorithm)>);
@@ -73,6 +95,26 @@ impl Charter {
         }
     }
 
+    /// Whether a cluster can go by it.
+    ///
+    /// # Errors
+    /// If a lease could not be kept, or there is no part of the lock table.
+    pub fn check(&self) -> Result<(), BadCharter> {
+        if self.shards == 0 {
+            return Err(BadCharter::Shards);
+        }
+        if self.lease < SHORTEST_LEASE {
+            return Err(BadCharter::Lease(self.lease / MILLISECOND));
+        }
+        if self.margin > self.lease / 4 {
+            return Err(BadCharter::Margin(self.margin / MILLISECOND, self.lease / 4 / MILLISECOND));
+        }
+        if self.rate_error > WORST_CLOCK {
+            return Err(BadCharter::RateError(self.rate_error));
+        }
+        Ok(())
+    }
+
     /// How long a leader waits on its own clock until a lease of T on anybody else's is surely over: T (1+ρ)/(1−ρ).
     #[must_use]
     pub fn lease_of_others(&self) -> u64 {
@@ -95,6 +137,8 @@ impl Charter {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use super::*;
 
     #[test]
@@ -102,5 +146,32 @@ mod tests {
         let charter = Charter { rate_error: 100_000, ..Charter::new(8) };
         assert_eq!(charter.lease_of_others(), 11_000 * MILLISECOND);
         assert!(charter.danger() < charter.stop() && charter.stop() < charter.lease);
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_in_words() {
+        let good = Charter::new(8);
+        assert_eq!(good.check(), Ok(()));
+        let bad = [
+            (
+                Charter { shards: 0, ..good.clone() },
+                "there are 0 shards, and no name would have a place; take at least 1",
+            ),
+            (
+                Charter { lease: 0, ..good.clone() },
+                "a lease of 0 ms is too short to be renewed; take at least 50 ms, such as 3 s",
+            ),
+            (
+                Charter { margin: good.lease, ..good.clone() },
+                "a margin of 9000 ms leaves too little of the lease; take at most a quarter of it, 2250 ms",
+            ),
+            (
+                Charter { rate_error: 1_000_000, ..good.clone() },
+                "clocks that are wrong by 1000000 millionths are broken; take at most 500000, such as 500",
+            ),
+        ];
+        for (charter, words) in bad {
+            assert_eq!(charter.check().map_err(|bad| bad.to_string()), Err(words.into()));
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// So many may want to join at a time.
-const MOST_JOINERS: usize = 1024;
+const MOST_JOINERS: usize = 64;
 
 /// What a leader keeps in mind.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -85,11 +85,14 @@ impl Leadership {
     pub(crate) fn on_join(
         &mut self,
         now: Nanos,
-        id: MemberId,
-        incarnation: Incarnation,
+        charter: &Charter,
+        (id, incarnation): (MemberId, Incarnation),
         address: Address,
         sent: Nanos,
     ) {
+        if self.joiners.len() >= MOST_JOINERS {
+            self.joiners.retain(|_, joiner| joiner.is_there(now, charter));
+        }
         let older = |known: &Joiner| known.incarnation <= incarnation;
         let known = self.joiners.contains_key(&id);
         if self.joiners.get(&id).is_none_or(older) && (known || self.joiners.len() < MOST_JOINERS) {
@@ -97,9 +100,11 @@ impl Leadership {
         }
     }
 
-    /// Somebody holds nothing any more and wants to go.
-    pub(crate) fn on_leave(&mut self, id: MemberId, incarnation: Incarnation) {
-        self.leaving.insert(id, incarnation);
+    /// Somebody holds nothing any more and wants to go. A word of a process that is gone already says nothing of the next.
+    pub(crate) fn on_leave(&mut self, views: &Views, id: MemberId, incarnation: Incarnation) {
+        if views.members().get(&id).is_some_and(|member| member.incarnation == incarnation) {
+            self.leaving.insert(id, incarnation);
+        }
     }
 
     /// A member shows itself; `round` is one that begins now.
@@ -121,7 +126,7 @@ impl Leadership {
         if !lags && !tenant.condemned {
             self.renewals.push(Renewal { round, id, incarnation, sent });
         }
-        self.wants_view |= wants_view;
+        self.wants_view |= wants_view && view == views.number();
     }
 
     /// The renewals that may be answered, now that a round is confirmed (L2).

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// No name is longer.
-pub const LONGEST_NAME: usize = 512;
+pub const LONGEST_NAME: usize = 255;
 
 /// The name of a lock, semaphore, group or election: some bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

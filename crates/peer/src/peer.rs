@@ -199,12 +199,21 @@ pub enum Effect {
     },
     /// A session has ended: its time was over, or it was never there.
     Ended(SessionId),
+    /// A client is not taken.
+    NotOpened {
+        /// Which.
+        session: SessionId,
+        /// Why.
+        failure: Failure,
+    },
     /// This process is a member of this view.
     Entered(ViewNumber),
     /// All that was asked for in this view can be served.
     Settled(ViewNumber),
     /// Nothing is known of this name here any more: it was idle for a while.
     Forgotten(Name),
+    /// A member did what it cannot do, if it runs the same code. It has changed nothing.
+    Violation(MemberId, &'static str),
     /// Holders are to be warned: unless the lease is renewed, everything is lost at this moment.
     Danger(Nanos),
     /// Nothing more comes from this process. Whatever its clients held is lost.
@@ -219,7 +228,7 @@ pub(crate) struct Cx<'a> {
 }
 
 impl Peer {
-    /// A process begins. What it wants done at once goes to `effects`; `choose` draws a number below the one it is given.
+    /// A process begins, by a charter that was [checked](Charter::check). What it wants done at once goes to `effects`; `choose` draws a number below the one it is given.
     #[must_use]
     pub fn start(
         me: Identity,
@@ -271,12 +280,13 @@ impl Peer {
         if !self.may_go_on(&mut cx) {
             return;
         }
+        self.end_overdue_sessions(&mut cx);
         match input {
             Input::Tick => {}
             Input::Frame(frame) => self.on_frame(*frame, &mut cx),
             Input::Written => self.with_agreement(&mut cx, |agreement, now, cx| agreement.on_written(now, cx)),
             Input::Call(call) => self.on_call(call, &mut cx),
-            Input::Leave => self.leave(),
+            Input::Leave => self.leave(&mut cx),
         }
         self.go_on(&mut cx);
     }
@@ -287,7 +297,6 @@ impl Peer {
             self.with_agreement(cx, |agreement, now, cx| agreement.on_tick(now, cx));
         }
         self.tick_lanes(cx);
-        self.end_overdue_sessions(cx);
         self.beat(cx);
         self.lead(cx);
         self.flush(cx);
@@ -317,12 +326,17 @@ impl Peer {
         self.obey(events, cx);
     }
 
-    /// Where an answer finds somebody.
+    /// Where an answer finds somebody. Where there are too many, those are forgotten who neither are members nor vote.
     fn learn_address(&mut self, id: MemberId, address: &Address) {
-        let known = self.addresses.get(&id);
-        if known != Some(address) && (known.is_some() || self.addresses.len() < MOST_ADDRESSES) {
-            self.addresses.insert(id, address.clone());
+        if self.addresses.get(&id) == Some(address) {
+            return;
         }
+        if self.addresses.len() >= MOST_ADDRESSES {
+            let (config, views) = (self.agreement.config(), self.agreement.views());
+            let matters = |id: &MemberId| views.is_some_and(|views| views.members().contains_key(id));
+            self.addresses.retain(|id, _| config.is_voter(*id) || matters(id));
+        }
+        self.addresses.insert(id, address.clone());
     }
 
     /// Where the members of the view are.

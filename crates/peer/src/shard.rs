@@ -16,6 +16,7 @@
 //! time it is.
 
 mod clients;
+mod door;
 mod effect;
 mod errand;
 mod forget;
@@ -28,7 +29,10 @@ mod settle;
 mod turns;
 mod why;
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
 
 pub use clients::{Clients, Hold, Waiter};
 pub use effect::{Effect, Effects};
@@ -40,8 +44,8 @@ pub use why::{Holder, Reason, Why};
 
 use self::{errand::Errand, ledger::Book, lock::Lock, settle::Place};
 use crate::{
-    ask::{Ask, Failure, Kind, Patience, RequestId, SessionId},
-    charter::{Algorithms, LockAlgorithm},
+    ask::{Failure, Kind, Patience, RequestId, SessionId},
+    charter::Algorithms,
     fence::Fence,
     name::Name,
 };
@@ -49,7 +53,7 @@ use crate::{
 /// Nanoseconds on the node's own clock.
 pub type Nanos = u64;
 
-/// So many clients of a node may wait for one name.
+/// So many clients of a node may hold one name or wait for it, and as many observe it.
 pub const MOST_WAITERS: usize = 1 << 16;
 /// So many names of a shard may have clients on one node.
 pub const MOST_NAMES: usize = 1 << 20;
@@ -146,42 +150,6 @@ impl Shard {
         }
     }
 
-    /// Whether a request can be taken at all.
-    fn admissible(&self, name: &Name, waiter: &Waiter) -> Result<(), Failure> {
-        let Some(place) = &self.place else { return Err(Failure::NoMember) };
-        let asked = waiter.ask.kind();
-        if let Some(clients) = self.clients.get(name)
-            && clients.kind != asked
-        {
-            return Err(Failure::Mismatch { name: name.clone(), is: clients.kind, asked });
-        }
-        // Whoever asks for such a lock may never meet its home, which would know better.
-        if asked != Kind::Lock && self.algorithms.of(name) != LockAlgorithm::Fila {
-            return Err(Failure::Mismatch { name: name.clone(), is: Kind::Lock, asked });
-        }
-        if let Ask::Semaphore { units, weight } = waiter.ask
-            && weight > units.max(1)
-        {
-            return Err(Failure::TooHeavy { name: name.clone(), units, weight });
-        }
-        if asked.units() == 0 {
-            return Err(Failure::NoUnits(name.clone()));
-        }
-        if waiter.patience == Patience::Try {
-            if !self.is_settled() {
-                return Err(Failure::Settling(place.view.number));
-            }
-            if asked == Kind::Lock && self.is_busy_here(name) {
-                return Err(Failure::Busy(name.clone()));
-            }
-        }
-        match self.clients.get(name) {
-            Some(clients) if clients.waiting.len() >= MOST_WAITERS => Err(Failure::TooMany(MOST_WAITERS, "waiters")),
-            None if self.is_full() => Err(Failure::TooMany(MOST_NAMES, "names")),
-            Some(_) | None => Ok(()),
-        }
-    }
-
     /// A client gives up waiting, or observing. False if that request does neither.
     pub fn cancel(&mut self, now: Nanos, name: &Name, request: RequestId, out: &mut Effects) -> bool {
         self.give_up(now, name, request, Failure::Cancelled(name.clone()), out)
@@ -196,18 +164,22 @@ impl Shard {
 
     /// Takes a waiter out of everything that knows of it.
     fn withdraw(&mut self, now: Nanos, name: &Name, request: RequestId, out: &mut Effects) -> Option<Waiter> {
-        let clients = self.clients.get_mut(name)?;
-        let waiter = clients.withdraw(request)?;
-        let kind = clients.kind;
-        self.forget_waiter(name, &waiter);
-        if kind == Kind::Lock {
+        let waiter = self.clients.get_mut(name)?.withdraw(request)?;
+        self.withdrawn(now, name, &waiter, out);
+        Some(waiter)
+    }
+
+    /// One who waited is not among the clients any more.
+    fn withdrawn(&mut self, now: Nanos, name: &Name, waiter: &Waiter, out: &mut Effects) {
+        let request = waiter.request;
+        self.forget_waiter(name, waiter);
+        if waiter.ask.kind() == Kind::Lock {
             self.forsake_lock(now, name, out);
         } else if self.is_settled() {
             self.send_home(now, name, |name| Message::Release { name, request }, out);
         }
         self.drop_clients(name);
         self.rest(now, name); // It may have been the last that wanted a name which is idle here.
-        Some(waiter)
     }
 
     /// A client gives back what it holds.
@@ -245,25 +217,40 @@ impl Shard {
     pub fn end_session(&mut self, now: Nanos, session: SessionId, out: &mut Effects) {
         for name in self.sessions.remove(&session).unwrap_or_default().into_keys() {
             self.end_errands(now, &name, session, out);
-            let waits = |clients: &Clients| {
-                clients.waiting.iter().find(|waiter| waiter.session == session).map(|waiter| waiter.request)
-            };
-            // The waiters first, so that what it gives back is not granted to itself.
-            while let Some(request) = self.clients.get(&name).and_then(waits) {
-                self.withdraw(now, &name, request, out);
+            // All at once, so that nothing that it gives up or gives back is granted to itself.
+            let Some(clients) = self.clients.get_mut(&name) else { continue };
+            let (waiters, holds) = clients.part_with(session);
+            for waiter in waiters {
+                self.withdrawn(now, &name, &waiter, out);
             }
-            let holds = |clients: &mut Clients| {
-                let at = clients.holds.iter().position(|hold| hold.session == session)?;
-                Some(clients.holds.remove(at))
-            };
-            while let Some(hold) = self.clients.get_mut(&name).and_then(holds) {
+            for hold in holds {
                 self.give_back(now, &name, &hold, out);
             }
         }
     }
 
+    /// Nobody waits here any more, for this reason.
+    pub fn turn_away(&mut self, now: Nanos, failure: &Failure, out: &mut Effects) {
+        let of_name = |(name, clients): (&Name, &Clients)| {
+            clients.waiting.iter().map(|waiter| (name.clone(), waiter.request)).collect::<Vec<_>>()
+        };
+        let waiting: Vec<_> = self.clients.iter().flat_map(of_name).collect();
+        for (name, request) in waiting {
+            self.give_up(now, &name, request, failure.clone(), out);
+        }
+    }
+
+    /// Whether a client of this node holds anything.
+    #[must_use]
+    pub fn holds_anything(&self) -> bool {
+        self.clients.values().any(|clients| !clients.holds.is_empty())
+    }
+
     /// Another member of the view says something.
     pub fn message(&mut self, now: Nanos, from: NodeId, message: Message, out: &mut Effects) {
+        if !self.is_sound(&message) {
+            return out.push(Effect::Violation(from, "a message that makes no sense"));
+        }
         match message {
             Message::Settled => self.on_settled(now, from, out),
             Message::Lock { name, message, counter } => self.on_lock(now, from, &name, message, counter, out),
@@ -273,7 +260,7 @@ impl Shard {
             }
             Message::Release { name, request } => self.on_release(now, &name, Seat { node: from, request }, out),
             Message::Reenter { name, kind, size, holds } => self.on_reenter(now, from, name, (kind, size), holds, out),
-            Message::Reentered { name, requests } => self.on_reentered(now, &name, requests, out),
+            Message::Reentered { name, requests } => self.on_reentered(now, from, &name, requests, out),
             Message::Grant { name, request, fence, floor, size } => {
                 self.on_grant(now, &name, request, (fence, floor, size), out);
             }
@@ -323,11 +310,6 @@ impl Shard {
     pub fn names(&self) -> (usize, usize) {
         let errands = self.errands.keys().filter(|name| !self.clients.contains_key(*name));
         (self.instances.len(), self.clients.len() + errands.count())
-    }
-
-    /// Whether there are as many names with clients here as there may be.
-    fn is_full(&self) -> bool {
-        self.clients.len() + self.errands.len() >= MOST_NAMES
     }
 
     /// Sends something to the home of a name; at the home itself it happens at once.

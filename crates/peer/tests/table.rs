@@ -2,12 +2,15 @@
 
 mod cluster;
 
+use std::collections::VecDeque;
+
 use cluster::{Cluster, name, session};
 use vez_algorithms::{NodeId, mutex::fila};
 use vez_peer::{
-    ask::{Ask, Failure, Kind, Patience},
+    ask::{Ask, Failure, Kind, Patience, RequestId},
+    charter::{Algorithms, LockAlgorithm},
     fence::{Fence, LAST_COUNTER, LATE_COUNTER},
-    shard::{Message, TurnMessage},
+    shard::{Effect, Habits, Message, Reason, Shard, TurnMessage, Waiter},
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -138,14 +141,14 @@ fn the_counter_never_carries_into_the_view() {
     let (cluster, _, fence, _) = with_counter(LATE_COUNTER);
     assert_eq!(fence.map(Fence::view), Some(7));
     assert!(cluster.wants_view, "half of all numbers are used");
-    let (cluster, _, fence, request) = with_counter(LAST_COUNTER);
+    let (cluster, one, fence, request) = with_counter(LAST_COUNTER);
     assert_eq!(fence, None);
     assert_eq!(cluster.failure_of(request), Some(&Failure::NoMoreFences));
+    assert_eq!(cluster.shards[one].names().1, 0, "nobody is left");
 }
 
 #[test]
 fn why_one_waits() {
-    use vez_peer::shard::Reason;
     let mut cluster = Cluster::new();
     let [home, one, other] = nodes(&cluster);
     let id = |node: usize| cluster.view.members[node].id;
@@ -161,4 +164,124 @@ fn why_one_waits() {
     let at_home = cluster.shards[home].why(&name());
     assert_ne!(at_home.reason, Reason::TokenAt(one_id), "the home knows who asked last");
     assert_eq!(at_home.reason, Reason::TokenAt(cluster.view.members[other].id));
+}
+
+/// A client that takes a name for something else while it is looked at whether that is idle.
+#[test]
+fn a_lock_is_forgotten_whatever_else_it_is_taken_for_meanwhile() {
+    let mut cluster = Cluster::new();
+    let [_, one, _] = nodes(&cluster);
+    let fence = cluster.ask(one, &name(), Ask::Lock).expect("nobody else is there");
+    cluster.leave(one, &name(), fence);
+    cluster.now = 30 * SECOND;
+    let ask = Ask::Semaphore { units: 3, weight: 1 };
+    let (request, patience) = (RequestId(77), Patience::Endless);
+    let waiter = Waiter { session: session(one), request, ask: ask.clone(), patience, since: 0 };
+    cluster.happen(one, |shard, out| {
+        shard.acquire(30 * SECOND, &name(), waiter, out);
+        shard.tick(30 * SECOND, out); // The answer is still on its way.
+    });
+    assert!(matches!(cluster.failure_of(request), Some(Failure::Mismatch { .. })));
+    cluster.pass(60 * SECOND);
+    cluster.pass(60 * SECOND);
+    assert!(cluster.ask(one, &name(), ask).is_some(), "nobody has used the lock for minutes");
+}
+
+#[test]
+fn where_the_token_has_gone_nothing_is_left_whatever_else_the_name_is_taken_for() {
+    let mut cluster = Cluster::new();
+    let [_, one, other] = nodes(&cluster);
+    let fence = cluster.ask(one, &name(), Ask::Lock).expect("nobody else is there");
+    cluster.leave(one, &name(), fence);
+    let ask = Ask::Semaphore { units: 3, weight: 1 };
+    let waiter = Waiter { session: session(one), request: RequestId(77), ask, patience: Patience::Endless, since: 0 };
+    let (mut delayed, mut flying) = (Vec::new(), VecDeque::new());
+    cluster.shards[one].acquire(0, &name(), waiter, &mut delayed);
+    let fence = cluster.ask(other, &name(), Ask::Lock).expect("it is idle");
+    cluster.sort(one, delayed, &mut flying);
+    cluster.deliver(flying);
+    cluster.leave(other, &name(), fence);
+    cluster.pass(60 * SECOND);
+    cluster.pass(60 * SECOND);
+    assert!(cluster.shards.iter().all(|shard| shard.names() == (0, 0)));
+}
+
+#[test]
+fn where_there_is_nothing_to_look_at_nobody_looks() {
+    let mut cluster = Cluster::new();
+    let [_, one, other] = nodes(&cluster);
+    for node in [one, other, one, other] {
+        cluster.now += 1000;
+        let fence = cluster.ask(node, &name(), Ask::Lock).expect("it is idle");
+        cluster.leave(node, &name(), fence);
+    }
+    assert_eq!(cluster.shards[one].deadline(), None, "the token is elsewhere");
+    assert_eq!(cluster.shards[other].deadline(), Some(cluster.now + 30 * SECOND));
+}
+
+#[test]
+fn why_promises_nothing_that_it_does_not_know() {
+    for ask in [Ask::Lock, Ask::Write] {
+        let mut cluster = Cluster::new();
+        let [home, one, other] = nodes(&cluster);
+        let home_id = cluster.view.members[home].id;
+        assert_eq!(cluster.shards[home].why(&name()).reason, Reason::Nothing);
+        assert_eq!(cluster.shards[one].why(&name()).reason, Reason::HomeKnows(home_id));
+        cluster.ask(one, &name(), ask.clone()).expect("nobody else is there");
+        assert_eq!(cluster.shards[one].why(&name()).reason, Reason::HeldHere);
+        assert_eq!(cluster.shards[other].why(&name()).reason, Reason::HomeKnows(home_id));
+        let (member, at_home) = (cluster.view.members[one].id, cluster.shards[home].why(&name()));
+        let reason = if ask == Ask::Lock { Reason::TokenAt(member) } else { Reason::Shared };
+        assert_eq!(at_home.reason, reason);
+    }
+    let mut cluster = Cluster::new();
+    let [home, one, other] = nodes(&cluster);
+    let take = |weight| Ask::Semaphore { units: 3, weight };
+    cluster.ask(one, &name(), take(1)).expect("nobody else is there");
+    cluster.ask(other, &name(), take(2)).expect("two are left");
+    cluster.ask_for(one, &name(), take(1), Patience::Endless);
+    let line = Reason::InLineAt(cluster.view.members[home].id);
+    assert_eq!(cluster.shards[one].why(&name()).reason, line, "others have what it waits for");
+    assert_eq!(cluster.shards[home].why(&name()).reason, line);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_in_words() {
+    let algorithms = Algorithms(vec![(b"or".to_vec(), LockAlgorithm::Raymond)]);
+    let mut cluster = Cluster::new();
+    let words = |cluster: &mut Cluster, ask| {
+        let refused = cluster.ask_for(0, &name(), ask, Patience::Endless);
+        cluster.failure_of(refused).expect("it is refused").to_string()
+    };
+    let nothing = "orders cannot have 0 units, and nobody can take 0 of them; say at least 1";
+    assert_eq!(words(&mut cluster, Ask::Semaphore { units: 2, weight: 0 }), nothing);
+    assert_eq!(words(&mut cluster, Ask::Semaphore { units: 0, weight: 0 }), nothing);
+    for ask in [Ask::Group { label: vec![0; 1025] }, Ask::Elect { value: vec![0; 1025] }] {
+        let long = "a label, or what a leader wants to be seen, has at most 1024 bytes, this one has 1025";
+        assert_eq!(words(&mut cluster, ask), long);
+    }
+    let mut shard = Shard::new(Habits::default(), algorithms);
+    let mut effects = Vec::new();
+    shard.install(0, cluster.view.clone(), NodeId::from_index(0), &mut effects);
+    let (request, patience) = (RequestId(1), Patience::Endless);
+    let waiter = Waiter { session: session(0), request, ask: Ask::Read, patience, since: 0 };
+    shard.acquire(0, &name(), waiter, &mut effects);
+    let Some(Effect::Failed { failure, .. }) = effects.last() else { panic!("{effects:?}") };
+    let only = "orders can be nothing but a lock, not a lock of readers and writers, for what begins so runs on an \
+                algorithm for locks; take another name";
+    assert_eq!(failure.to_string(), only);
+}
+
+#[test]
+fn a_ledger_is_written_anew_however_many_are_inside() {
+    let mut cluster = Cluster::new();
+    let [_, one, other] = nodes(&cluster);
+    let fences: Vec<_> = (0..100).map(|_| cluster.ask(one, &name(), Ask::Read).expect("all read")).collect();
+    let writer = cluster.ask_for(other, &name(), Ask::Write, Patience::Endless);
+    cluster.next_view();
+    for fence in fences {
+        assert_eq!(cluster.fence_of(writer), None, "somebody still reads");
+        cluster.leave(one, &name(), fence);
+    }
+    assert!(cluster.fence_of(writer).is_some());
 }

@@ -54,6 +54,8 @@ pub(crate) enum Deed {
     Notice,
     /// It shows itself.
     Renew(SessionId),
+    /// It gives back what it no longer wants.
+    GiveBack { session: SessionId, name: Name, fence: Fence },
     /// It ends what it is about, since its node wants to leave.
     MakeWay(SessionId),
     /// A word of one who was inside comes to the resource.
@@ -91,6 +93,9 @@ impl World<'_> {
         }
         if let Deed::Renew(session) = deed {
             return self.renew(client, session);
+        }
+        if let Deed::GiveBack { session, name, fence } = deed {
+            return self.call(self.clients[client].machine, Call::Release { session, name, fence });
         }
         if let Deed::MakeWay(session) = deed {
             return match self.clients[client].session {
@@ -183,7 +188,17 @@ impl World<'_> {
             _ => {}
         }
         self.law.asked(self.now, request, ask.clone());
-        self.call(machine, Call::Acquire { session, request, name, ask, patience })
+        self.call(machine, Call::Acquire { session, request, name, ask, patience })?;
+        if self.whims.one_in(6) { self.ask_beside(client, session, reads) } else { Ok(()) }
+    }
+
+    /// A client has a second request under way, and when that is granted, it gives it back.
+    fn ask_beside(&mut self, client: usize, session: SessionId, reads: Nanos) -> Result<(), String> {
+        let (name, ask) = self.wish(client);
+        let request = self.next_request();
+        let patience = Patience::Until(reads + self.whims.below(1500 * MILLISECOND));
+        self.law.asked(self.now, request, ask.clone());
+        self.call(self.clients[client].machine, Call::Acquire { session, request, name, ask, patience })
     }
 
     pub(crate) fn next_request(&mut self) -> RequestId {
@@ -233,7 +248,10 @@ impl World<'_> {
 
     /// A node says something to one of its clients.
     pub(crate) fn client_hears(&mut self, machine: usize, effect: Effect) -> Result<(), String> {
-        if let Effect::Observed { session, .. } | Effect::Failed { session, .. } | Effect::Ended(session) = &effect
+        if let Effect::Observed { session, .. }
+        | Effect::Failed { session, .. }
+        | Effect::NotOpened { session, .. }
+        | Effect::Ended(session) = &effect
             && self.is_of_observer(machine, *session)
         {
             return self.observer_hears(machine, effect);
@@ -263,7 +281,7 @@ impl World<'_> {
                 }
                 Ok(())
             }
-            Effect::Ended(session) => {
+            Effect::Ended(session) | Effect::NotOpened { session, .. } => {
                 self.tell(|| format!("m{machine} ends {session:?}"));
                 if let Some(client) = self.sessions.get(&session).copied() {
                     self.forget_node(client);
@@ -297,14 +315,16 @@ impl World<'_> {
             Stage::Waiting { request: waiting, ask, .. } if *waiting == request => ask.clone(),
             // It gave up, and the word of that is on its way.
             Stage::Waiting { .. } | Stage::Holding { .. } | Stage::Resizing { .. } | Stage::Thinking => {
-                return self.call(machine, Call::Release { session, name, fence });
+                self.later(client, 0, Deed::GiveBack { session, name, fence });
+                return Ok(());
             }
         };
         let belief = Belief { machine, request, ask: ask.clone(), fence, floor, deadline };
         if !self.law.enter(self.now, &name, belief)? {
             // The answer took so long that what it says is over.
             self.think(client);
-            return self.call(machine, Call::Release { session, name, fence });
+            self.later(client, 0, Deed::GiveBack { session, name, fence });
+            return Ok(());
         }
         self.clients[client].epoch += 1;
         for _ in 0..self.whims.below(3) {

@@ -70,7 +70,7 @@ impl World<'_> {
                 self.law.observe(&name, before, leader)
             }
             // It looks again some time.
-            Effect::Failed { .. } | Effect::Ended(_) => {
+            Effect::Failed { .. } | Effect::NotOpened { .. } | Effect::Ended(_) => {
                 self.observers[machine] = Observer::default();
                 Ok(())
             }

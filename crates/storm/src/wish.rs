@@ -12,6 +12,9 @@ use crate::{client::Stage, world::World};
 const RESIZED: &str = "pool";
 /// What observers look at.
 pub(crate) const ELECTION: &str = "leader";
+/// What is a lock to one and something else to another; who comes too late is told so.
+const ANYTHING: &str = "anything";
+
 /// What there is to be had: a name, and the most that one can ask of it.
 pub(crate) fn names() -> Vec<(Name, Ask)> {
     let name = |text: &str| Name::new(text.as_bytes()).expect("short");
@@ -26,6 +29,7 @@ pub(crate) fn names() -> Vec<(Name, Ask)> {
         (name("group"), Ask::Group { label: b"all".to_vec() }),
         (name("register"), Ask::Write),
         (name(ELECTION), Ask::Elect { value: b"me".to_vec() }),
+        (name(ANYTHING), Ask::Lock),
     ]
 }
 
@@ -52,6 +56,11 @@ impl World<'_> {
     pub(crate) fn wish(&mut self, client: usize) -> (Name, Ask) {
         let names = names();
         let (name, most) = names[self.whims.index(names.len())].clone();
+        let most = match self.whims.below(3) {
+            0 if name.as_bytes() == ANYTHING.as_bytes() => Ask::Semaphore { units: 2, weight: 2 },
+            1 if name.as_bytes() == ANYTHING.as_bytes() => Ask::Write,
+            _ => most,
+        };
         let ask = match most {
             Ask::Semaphore { units, .. } => {
                 let units = self.units.get(&name).copied().unwrap_or(units);

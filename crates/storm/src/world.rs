@@ -202,11 +202,6 @@ impl<'a> World<'a> {
             }
         }
         let place = &mut self.machines[machine];
-        if let Some(process) = &place.process
-            && process.peer.counts().violations > 0
-        {
-            return Err(format!("m{machine} is told what nobody can have said"));
-        }
         if let Sleep::Soon(lasts) = place.sleep
             && !effects.is_empty()
         {
@@ -265,6 +260,9 @@ impl<'a> World<'a> {
                 self.tell(|| format!("m{machine} forgets {name}"));
                 self.tally.forgotten += 1;
             }
+            Effect::Violation(id, what) => {
+                return Err(format!("m{machine} is told by {id} what it cannot say: {what}"));
+            }
             Effect::Stopped(why) => self.stopped(machine, why)?,
             Effect::Granted { .. }
             | Effect::Failed { .. }
@@ -272,6 +270,7 @@ impl<'a> World<'a> {
             | Effect::Resized { .. }
             | Effect::Renewed { .. }
             | Effect::Released { .. }
+            | Effect::NotOpened { .. }
             | Effect::Ended(_) => self.client_hears(machine, effect)?,
         }
         Ok(())

@@ -21,29 +21,34 @@ pub(super) struct Session<Id, Label> {
     passed: u32,
     /// Who is inside, each with its weight.
     holders: BTreeMap<Id, u32>,
+    /// How many units they have together.
+    used: u64,
 }
 
 impl<Id: Copy + Ord, Label: Eq> Session<Id, Label> {
     /// LEDGER:g2 Whoever finds nobody inside opens a session of its label.
     pub(super) fn open(opener: Id, weight: u32, label: Label) -> Self {
-        Self { label, opener: Some(opener), passed: 0, holders: BTreeMap::from([(opener, weight)]) }
+        Self { opener: Some(opener), ..Self::reopen(opener, weight, label) }
     }
 
     /// LEDGER:g7 Who opened it is not known any more.
     pub(super) fn reopen(id: Id, weight: u32, label: Label) -> Self {
-        Self { label, opener: None, passed: 0, holders: BTreeMap::from([(id, weight)]) }
+        Self { label, opener: None, passed: 0, holders: BTreeMap::from([(id, weight)]), used: weight.into() }
     }
 
     pub(super) fn join(&mut self, id: Id, weight: u32, passing: bool) {
         let earlier = self.holders.insert(id, weight);
         assert!(earlier.is_none(), "nobody is inside twice");
+        self.used += u64::from(weight);
         self.passed += u32::from(passing); // LEDGER:g4
     }
 
     /// Somebody leaves; false if it was not inside.
     pub(super) fn remove(&mut self, id: Id) -> bool {
         self.opener.take_if(|opener| *opener == id); // LEDGER:g5
-        self.holders.remove(&id).is_some()
+        let weight = self.holders.remove(&id);
+        self.used -= weight.map_or(0, u64::from);
+        weight.is_some()
     }
 
     /// LEDGER:g4 Whether one more of this label may pass those of other labels who wait.
@@ -73,8 +78,8 @@ impl<Id: Copy + Ord, Label: Eq> Session<Id, Label> {
     }
 
     /// How many units those inside have together.
-    pub(super) fn used(&self) -> u64 {
-        self.holders.values().map(|weight| u64::from(*weight)).sum()
+    pub(super) const fn used(&self) -> u64 {
+        self.used
     }
 }
 

@@ -42,6 +42,18 @@ pub enum Message {
     Refused(u64),
 }
 
+impl Message {
+    /// Whether everybody that it names is one of so many nodes. A node believes that of what it receives.
+    #[must_use]
+    pub fn names_only(&self, nodes: usize) -> bool {
+        match self {
+            Self::Request(asker) | Self::Try { asker, .. } => asker.index() < nodes,
+            Self::Token(line) => line.iter().all(|node| node.index() < nodes),
+            Self::Busy(_) | Self::Refused(_) => true,
+        }
+    }
+}
+
 /// One node of fila.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 pub struct Fila {

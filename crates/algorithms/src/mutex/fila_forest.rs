@@ -59,6 +59,13 @@ impl TokenBased for FilaForest {
     fn is_token(message: &Message) -> bool {
         matches!(message, Message::Token(_))
     }
+
+    fn names_only(message: &Message, nodes: usize) -> bool {
+        match message {
+            Message::Request(asker) => asker.index() < nodes,
+            Message::Token(line) => line.iter().all(|node| node.index() < nodes),
+        }
+    }
 }
 
 impl Protocol for FilaForest {

@@ -56,6 +56,13 @@ impl TokenBased for NaimiTrehel {
     fn is_token(message: &Message) -> bool {
         *message == Message::Token
     }
+
+    fn names_only(message: &Message, nodes: usize) -> bool {
+        match message {
+            Message::Request(asker) => asker.index() < nodes,
+            Message::Token => true,
+        }
+    }
 }
 
 impl Protocol for NaimiTrehel {

@@ -68,6 +68,13 @@ impl TokenBased for Nxr {
     fn is_token(message: &Message) -> bool {
         matches!(message, Message::Token(_))
     }
+
+    fn names_only(message: &Message, nodes: usize) -> bool {
+        match message {
+            Message::Request(asker) => asker.index() < nodes,
+            Message::Token(lender) => lender.is_none_or(|lender| lender.index() < nodes),
+        }
+    }
 }
 
 impl Protocol for Nxr {

@@ -66,6 +66,10 @@ impl<const PIGGYBACK: bool> TokenBased for Raymond<PIGGYBACK> {
     fn is_token(message: &Message) -> bool {
         matches!(message, Message::Privilege | Message::PrivilegeAndRequest)
     }
+
+    fn names_only(_: &Message, _: usize) -> bool {
+        true
+    }
 }
 
 impl<const PIGGYBACK: bool> Protocol for Raymond<PIGGYBACK> {

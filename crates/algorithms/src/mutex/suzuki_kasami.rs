@@ -65,6 +65,13 @@ impl TokenBased for SuzukiKasami {
     fn is_token(message: &Message) -> bool {
         matches!(message, Message::Token(_))
     }
+
+    fn names_only(message: &Message, nodes: usize) -> bool {
+        match message {
+            Message::Request(_) => true,
+            Message::Token(token) => token.line.iter().all(|node| node.index() < nodes),
+        }
+    }
 }
 
 impl Protocol for SuzukiKasami {
@@ -126,7 +133,7 @@ impl SuzukiKasami {
         let token = self.token.as_mut().expect("only the holder of the token lines others up");
         token.served[self.me.index()] = self.requested[self.me.index()];
         for node in NodeId::all(self.requested.len()) {
-            let is_new = self.requested[node.index()] == token.served[node.index()] + 1;
+            let is_new = token.served[node.index()].checked_add(1) == Some(self.requested[node.index()]);
             if is_new && !token.line.contains(&node) {
                 token.line.push_back(node);
             }

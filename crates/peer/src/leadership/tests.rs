@@ -117,7 +117,10 @@ fn one_three_or_five_vote() {
 #[test]
 fn who_leaves_gives_up_its_vote_first() {
     let (mut leadership, views) = (Leadership::default(), views(&[1, 2, 3, 4]));
-    leadership.on_leave(MemberId(2), Incarnation(1));
+    leadership.on_leave(&views, MemberId(2), Incarnation(9));
+    leadership.on_leave(&views, MemberId(3), Incarnation(0));
+    assert_eq!(leadership.configuration(0, MemberId(1), &views, &ids(&[1, 2, 3])).0, ids(&[1, 2, 3]), "not of these");
+    leadership.on_leave(&views, MemberId(2), Incarnation(1));
     let (voters, others) = leadership.configuration(0, MemberId(1), &views, &ids(&[1, 2, 3]));
     assert_eq!((voters.clone(), others), (ids(&[1, 3, 4]), ids(&[2])));
     let leave = Change::Leave { id: MemberId(2), incarnation: Incarnation(1) };
@@ -129,7 +132,7 @@ fn who_leaves_gives_up_its_vote_first() {
 fn if_all_leave_they_leave_together() {
     let (mut leadership, views) = (Leadership::default(), views(&[1, 2]));
     for id in 1..=2 {
-        leadership.on_leave(MemberId(id), Incarnation(1));
+        leadership.on_leave(&views, MemberId(id), Incarnation(1));
     }
     assert_eq!(leadership.changes(SECOND, SECOND, &views, &ids(&[1]), &|_| true).len(), 2);
 }
@@ -139,7 +142,8 @@ fn a_restarted_process_waits_for_the_lease_of_the_one_before_it() {
     let (mut leadership, views) = (Leadership::default(), views(&[1, 2]));
     let wait = views.charter.lease_of_others();
     let join = |leadership: &mut Leadership, now, incarnation| {
-        leadership.on_join(now, MemberId(2), Incarnation(incarnation), Address::new("back"), 9);
+        let process = (MemberId(2), Incarnation(incarnation));
+        leadership.on_join(now, &views.charter, process, Address::new("back"), 9);
     };
     join(&mut leadership, SECOND, 2);
     leadership.on_heartbeat(SECOND, &views, heartbeat(1, 101, &[]), 7);

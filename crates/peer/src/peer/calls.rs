@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Cx, Effect, Peer};
 use crate::{
-    ask::{Ask, Failure, Patience, RequestId, SessionId},
+    ask::{Ask, Failure, Limit, Patience, RequestId, SessionId},
     fence::Fence,
     lane::Lane,
     name::Name,
@@ -101,11 +101,10 @@ pub struct Status {
 impl Peer {
     pub(super) fn on_call(&mut self, call: Call, cx: &mut Cx<'_>) {
         match call {
-            Call::Open { session, ttl } => {
-                let leaving = self.member().is_some_and(|member| member.leaving);
-                let open = !leaving && self.sessions.open(cx.now, session, ttl);
-                self.tell_deadline(session, open, cx);
-            }
+            Call::Open { session, ttl } => match self.open(session, ttl, cx) {
+                Ok(()) => self.tell_deadline(session, true, cx),
+                Err(failure) => cx.effects.push(Effect::NotOpened { session, failure }),
+            },
             Call::Renew(session) => {
                 let open = self.sessions.renew(cx.now, session);
                 self.tell_deadline(session, open, cx);
@@ -136,6 +135,15 @@ impl Peer {
                 cx.effects.push(Effect::Released { session, name, fence, result });
             }
         }
+    }
+
+    /// A client comes, or comes again.
+    fn open(&mut self, session: SessionId, ttl: Option<Nanos>, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        let Some(member) = self.member() else { return Err(Failure::NoMember) };
+        if member.leaving && self.deadline_of(session).is_none() {
+            return Err(Failure::Leaving);
+        }
+        if self.sessions.open(cx.now, session, ttl) { Ok(()) } else { Err(Failure::TooMany(Limit::Sessions)) }
     }
 
     /// Asks a shard for something new, if that session may.

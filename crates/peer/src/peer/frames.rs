@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use vez_algorithms::NodeId;
+
 use super::{Cx, Effect, Identity, MOST_PARKED, Peer, standing::Standing};
 use crate::{
     frame::{Body, Frame, Membership},
@@ -35,8 +37,7 @@ impl Peer {
                     return;
                 };
                 let Some(lane) = self.lanes.get_mut(usize::from(shard)) else {
-                    self.counts.violations += 1;
-                    return;
+                    return self.blame(node, "a shard that there is not", cx);
                 };
                 let effects = lane.receive(cx.now, node, items);
                 self.carry_out(effects, cx);
@@ -87,15 +88,23 @@ impl Peer {
                 shard::Effect::NewViewWanted => self.wants_view = true,
                 shard::Effect::Settled => self.note_settled(cx),
                 shard::Effect::Forgotten(name) => cx.effects.push(Effect::Forgotten(name)),
-                shard::Effect::Violation(..) => self.counts.violations += 1,
+                shard::Effect::Violation(node, what) => self.blame(node, what, cx),
                 shard::Effect::Send(..) => unreachable!("the lane has taken it"),
             }
         }
     }
 
+    /// A member did what it cannot do, if it runs the same code.
+    fn blame(&mut self, node: NodeId, what: &'static str, cx: &mut Cx<'_>) {
+        self.counts.violations += 1;
+        if let Some(member) = self.member() {
+            cx.effects.push(Effect::Violation(member.view.member(node).id, what));
+        }
+    }
+
     fn note_settled(&self, cx: &mut Cx<'_>) {
         if let Some(member) = self.member()
-            && self.lanes.iter().all(|lane| lane.shard.is_settled())
+            && self.lanes.iter().all(|lane| lane.shard.is_settled_in(member.view.number))
         {
             cx.effects.push(Effect::Settled(member.view.number));
         }

@@ -6,6 +6,7 @@ use vez_algorithms::NodeId;
 
 use super::{Cx, Effect, Peer};
 use crate::{
+    ask::Failure,
     charter::Charter,
     frame::{Body, Membership},
     identity::MemberId,
@@ -125,10 +126,13 @@ impl Peer {
         }
     }
 
-    /// It takes no new requests.
-    pub(super) fn leave(&mut self) {
-        if let Standing::Member(member) = &mut self.standing {
-            member.leaving = true;
+    /// It takes no new requests, and nobody waits here any more.
+    pub(super) fn leave(&mut self, cx: &mut Cx<'_>) {
+        let Standing::Member(member) = &mut self.standing else { return self.stop_if_outside(Stopped::Left, cx) };
+        member.leaving = true;
+        for shard in 0..self.lanes.len() {
+            let effects = self.lanes[shard].run(cx.now, |shard, out| shard.turn_away(cx.now, &Failure::Leaving, out));
+            self.carry_out(effects, cx);
         }
     }
 
@@ -156,7 +160,7 @@ impl Peer {
             }
             return;
         };
-        let leaves = member.leaving && self.sessions.is_empty();
+        let leaves = member.leaving && !self.lanes.iter().any(|lane| lane.shard.holds_anything());
         let heartbeat = Membership::Heartbeat {
             sent,
             view: member.view.number,

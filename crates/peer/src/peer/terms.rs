@@ -60,24 +60,26 @@ impl Peer {
                 let answer = self.answer_to_join(from, &charter);
                 let address = if from == self.me.id { Some(&self.me.address) } else { self.addresses.get(&from) };
                 if let (Membership::Wait, Some(leadership), Some(address)) = (&answer, &mut self.leadership, address) {
-                    leadership.on_join(cx.now, from, incarnation, address.clone(), sent);
+                    leadership.on_join(cx.now, &self.charter, (from, incarnation), address.clone(), sent);
                 }
-                if from != self.me.id {
-                    self.send_to(from, Body::Membership(answer), cx);
+                if from == self.me.id {
+                    return self.on_membership(from, incarnation, answer, cx);
                 }
+                self.send_to(from, Body::Membership(answer), cx);
             }
             Membership::Heartbeat { sent, view, unheard, wants_view } => {
                 let unheard = unheard.into_iter().collect();
                 self.on_heartbeat(Heartbeat { id: from, incarnation, sent, view, unheard, wants_view }, cx);
             }
             Membership::Leave => {
-                if let Some(leadership) = &mut self.leadership {
-                    leadership.on_leave(from, incarnation);
+                if let (Some(leadership), Some(views)) = (&mut self.leadership, self.agreement.views()) {
+                    leadership.on_leave(views, from, incarnation);
                 }
             }
             Membership::Renewed { process, sent } => {
                 if let Standing::Member(member) = &mut self.standing
                     && process == self.me.incarnation
+                    && sent <= cx.now
                 {
                     member.lease.renew(sent);
                 }
@@ -91,7 +93,7 @@ impl Peer {
         }
     }
 
-    fn stop_if_outside(&mut self, why: Stopped, cx: &mut Cx<'_>) {
+    pub(super) fn stop_if_outside(&mut self, why: Stopped, cx: &mut Cx<'_>) {
         if self.standing == Standing::Outside {
             self.stop(why, cx);
         }

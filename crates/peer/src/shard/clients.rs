@@ -63,6 +63,22 @@ impl Clients {
         self.holds.is_empty() && self.waiting.is_empty()
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.holds.len() + self.waiting.len()
+    }
+
+    /// Takes out all that is a session's: what it waits for, and what it holds.
+    pub(super) fn part_with(&mut self, session: SessionId) -> (VecDeque<Waiter>, Vec<Hold>) {
+        let (gone, waiting) =
+            core::mem::take(&mut self.waiting).into_iter().partition(|waiter| waiter.session == session);
+        self.waiting = waiting;
+        let (given_back, holds) =
+            core::mem::take(&mut self.holds).into_iter().partition(|hold| hold.session == session);
+        self.holds = holds;
+        (gone, given_back)
+    }
+
     /// Takes out one who waits.
     pub(super) fn withdraw(&mut self, request: RequestId) -> Option<Waiter> {
         let at = self.waiting.iter().position(|waiter| waiter.request == request)?;

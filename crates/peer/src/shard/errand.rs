@@ -6,10 +6,9 @@ use alloc::vec::Vec;
 
 use serde::Serialize;
 
-use super::{Effect, Effects, MOST_NAMES, MOST_WAITERS, Message, Nanos, Shard};
+use super::{Effect, Effects, Message, Nanos, Shard};
 use crate::{
     ask::{Failure, Kind, Leader, RequestId, SessionId, Size},
-    charter::LockAlgorithm,
     name::Name,
     view::ViewNumber,
 };
@@ -80,21 +79,14 @@ impl Shard {
     }
 
     fn is_errand_admissible(&self, name: &Name, aim: &Aim) -> Result<(), Failure> {
-        let asked = aim.kind();
         if self.place.is_none() {
             return Err(Failure::NoMember);
         }
-        if self.algorithms.of(name) != LockAlgorithm::Fila {
-            return Err(Failure::Mismatch { name: name.clone(), is: Kind::Lock, asked });
-        }
+        self.may_be(name, aim.kind())?;
         if matches!(aim, Aim::Resize(0)) {
             return Err(Failure::NoUnits(name.clone()));
         }
-        match self.errands.get(name) {
-            Some(errands) if errands.len() >= MOST_WAITERS => Err(Failure::TooMany(MOST_WAITERS, "waiters")),
-            None if self.is_full() => Err(Failure::TooMany(MOST_NAMES, "names")),
-            Some(_) | None => Ok(()),
-        }
+        self.has_room(name, self.errands.get(name).map(super::Errands::len))
     }
 
     fn run_errand(&mut self, now: Nanos, name: &Name, request: RequestId, out: &mut Effects) {

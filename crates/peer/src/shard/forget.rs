@@ -5,18 +5,20 @@
 //! would race with a request that is forwarded the other way.) What was granted of a forgotten name raises the floor that
 //! names are born at.
 
+use core::mem::discriminant;
+
 use serde::Serialize;
 use vez_algorithms::Phase;
 
 use super::{Effect, Effects, Instance, Message, Nanos, Shard, settle::Settling, turns::Turn};
-use crate::name::Name;
+use crate::{ask::Kind, name::Name};
 
 /// Since when nobody uses a name.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize)]
 pub(super) struct Rest {
     since: Nanos,
-    /// Whether a look at it is due some time.
-    watched: bool,
+    /// When to look whether it is still so.
+    look: Option<Nanos>,
 }
 
 impl Instance {
@@ -34,38 +36,59 @@ impl Instance {
             Self::Book(book) => &mut book.rest,
         }
     }
+
+    /// What it is known as.
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::Lock(_) => Kind::Lock,
+            Self::Book(book) => book.kind(),
+        }
+    }
 }
 
 impl Shard {
     /// If nobody uses a name, forgets what can be forgotten at once, and looks again after a while.
     pub(super) fn rest(&mut self, now: Nanos, name: &Name) {
-        if self.is_wanted(name) {
-            return;
-        }
-        let Some(instance) = self.instances.get_mut(name) else { return };
+        let used = self.is_in_use(name);
+        let Some(instance) = self.instances.get_mut(name).filter(|_| !used) else { return };
         if let Instance::Lock(lock) = instance
             && lock.turns.knows_nothing()
         {
-            self.instances.remove(name);
+            self.drop_instance(name);
         } else if instance.is_idle() {
             let rest = instance.rest();
             rest.since = now;
-            if !rest.watched {
-                rest.watched = true;
-                self.idle_checks.insert((now.saturating_add(self.habits.idle), name.clone()));
+            if rest.look.is_none() {
+                let due = now.saturating_add(self.habits.idle);
+                rest.look = Some(due);
+                self.idle_checks.insert((due, name.clone()));
             }
+        }
+    }
+
+    /// Whether a client of this node holds or wants a name as what it is. One that takes it for something else is told so.
+    fn is_in_use(&self, name: &Name) -> bool {
+        let (Some(instance), Some(clients)) = (self.instances.get(name), self.clients.get(name)) else { return false };
+        !clients.is_empty() && discriminant(&instance.kind()) == discriminant(&clients.kind)
+    }
+
+    /// Nothing is known of a name any more, and so there is nothing to look at.
+    pub(super) fn drop_instance(&mut self, name: &Name) {
+        let Some(mut instance) = self.instances.remove(name) else { return };
+        if let Some(due) = instance.rest().look {
+            self.idle_checks.remove(&(due, name.clone()));
         }
     }
 
     /// Looks whether a name has not been used for long enough.
     pub(super) fn check_idle(&mut self, now: Nanos, name: &Name, out: &mut Effects) {
-        let used = self.is_wanted(name);
+        let used = self.is_in_use(name);
         let Some(instance) = self.instances.get_mut(name) else { return };
         let idle = !used && instance.is_idle();
         let rest = instance.rest();
         let due = rest.since.saturating_add(self.habits.idle);
-        rest.watched = idle && due > now;
-        if rest.watched {
+        rest.look = Some(due).filter(|_| idle && due > now);
+        if rest.look.is_some() {
             self.idle_checks.insert((due, name.clone()));
         } else if idle {
             self.forget(name, out);
@@ -86,7 +109,7 @@ impl Shard {
             None => return,
         };
         self.floor = self.floor.max(counter);
-        self.instances.remove(name);
+        self.drop_instance(name);
         out.push(Effect::Forgotten(name.clone()));
     }
 

@@ -5,7 +5,7 @@
 //! overtaken by it, the client is granted what it no longer wants, and gives it back.
 
 use alloc::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     vec::Vec,
 };
 
@@ -26,6 +26,8 @@ pub(super) struct Book {
     ledger: Ledger<Seat, Label>,
     /// The fence of each who is inside.
     fences: BTreeMap<Seat, Fence>,
+    /// How many there are inside with each fence, so that the oldest is found at once.
+    alive: BTreeMap<Fence, u32>,
     /// How many fences were given out in this view.
     pub counter: u64,
     /// Of a semaphore that was resized, since when it has its units.
@@ -45,6 +47,7 @@ impl Book {
             kind,
             ledger: Ledger::new(kind.units()),
             fences: BTreeMap::new(),
+            alive: BTreeMap::new(),
             counter: floor,
             size: None,
             resizings: Vec::new(),
@@ -78,7 +81,22 @@ impl Book {
 
     /// The oldest grant that may still be alive.
     fn floor(&self) -> Option<Fence> {
-        self.fences.values().min().copied()
+        self.alive.first_key_value().map(|(fence, _)| *fence)
+    }
+
+    fn enters(&mut self, seat: Seat, fence: Fence) {
+        self.fences.insert(seat, fence);
+        *self.alive.entry(fence).or_default() += 1;
+    }
+
+    fn leaves(&mut self, seat: Seat) {
+        let Some(fence) = self.fences.remove(&seat) else { return };
+        if let Entry::Occupied(mut alive) = self.alive.entry(fence) {
+            *alive.get_mut() -= 1;
+            if *alive.get() == 0 {
+                alive.remove();
+            }
+        }
     }
 
     /// Those inside with their fences, and those who wait, in their order.
@@ -149,10 +167,7 @@ impl Shard {
     ) -> Option<&mut Book> {
         self.make_way(name, asked, out);
         let new = || Instance::Book(Book::new(asked, self.floor));
-        let is = match self.instances.entry(name.clone()).or_insert_with(new) {
-            Instance::Book(book) => book.kind(),
-            Instance::Lock(_) => Kind::Lock,
-        };
+        let is = self.instances.entry(name.clone()).or_insert_with(new).kind();
         if is != asked {
             self.send(now, seat.node, Message::mismatch(name, seat.request, is), out);
             return None;
@@ -179,7 +194,7 @@ impl Shard {
         if book.ledger.waits(seat) {
             self.change(now, name, seat.node, |ledger| ledger.cancel(seat), out);
         } else if book.ledger.holds(seat) {
-            book.fences.remove(&seat);
+            book.leaves(seat);
             self.change(now, name, seat.node, |ledger| ledger.release(seat), out);
         } // Otherwise it has overtaken its Ask, or comes a second time.
         self.rest(now, name);
@@ -205,7 +220,7 @@ impl Shard {
             if let Err(what) = book.ledger.readmit(seat, ask.weight(), ask.label(seat)) {
                 return out.push(Effect::Violation(from, what));
             }
-            book.fences.insert(seat, fence); // Its own, never a fresh one: it was granted long ago.
+            book.enters(seat, fence); // Its own, never a fresh one: it was granted long ago.
             requests.push(request);
         }
         let later = size.filter(|size| book.size < Some(*size));
@@ -279,7 +294,7 @@ impl Shard {
             for seat in admitted {
                 let request = seat.request;
                 if let Some(fence) = book.number(view) {
-                    book.fences.insert(seat, fence);
+                    book.enters(seat, fence);
                     let floor = book.floor().expect("somebody is inside");
                     let (name, size) = (name.clone(), book.size);
                     letters.push((seat.node, Message::Grant { name, request, fence, floor, size }));

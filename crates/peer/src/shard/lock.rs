@@ -127,14 +127,14 @@ impl Shard {
         counter: Option<u64>,
         out: &mut Effects,
     ) {
-        if message.is_token() != counter.is_some() {
-            return out.push(Effect::Violation(from, "a token without its counter, or a counter without its token"));
-        }
         if message.is_request() {
             self.make_way(name, Kind::Lock, out);
         }
         let may_begin = self.may_begin(name, &message);
         match self.instances.get_mut(name) {
+            Some(Instance::Lock(lock)) if message.is_token() && lock.turns.has_token() => {
+                return out.push(Effect::Violation(from, "a second token"));
+            }
             Some(Instance::Lock(lock)) => lock.counter = counter.or(lock.counter),
             Some(Instance::Book(book)) if message.is_request() => {
                 let is = book.kind();
@@ -165,7 +165,7 @@ impl Shard {
         if let Some(Instance::Lock(lock)) = self.instances.get(name)
             && lock.turns.phase() == Phase::Waiting
         {
-            self.instances.remove(name);
+            self.drop_instance(name);
         }
         let waiting = self.clients.get_mut(name).map(|clients| core::mem::take(&mut clients.waiting));
         for waiter in waiting.into_iter().flatten() {
@@ -251,6 +251,7 @@ impl Shard {
             }
             let Some(fence) = Fence::new(view, *counter + 1) else {
                 self.forget_waiter(name, &waiter);
+                self.drop_clients(name);
                 out.push(Effect::Failed { session, request, failure: Failure::NoMoreFences });
                 continue;
             };

@@ -13,6 +13,9 @@ use crate::{
     name::Name,
 };
 
+/// So many are told by one message, so that it is small enough to be sent at once.
+const MOST_OBSERVERS: usize = 1024;
+
 impl Book {
     /// Who leads, if this is an election and anybody does.
     pub(super) fn leader(&self) -> Option<Leader> {
@@ -47,8 +50,10 @@ impl Shard {
             by_node.entry(seat.node).or_default().push(seat.request);
         }
         for (node, requests) in by_node {
-            let (name, leader) = (name.clone(), leader.clone());
-            self.send(now, node, Message::Observed { name, requests, counter, leader }, out);
+            for requests in requests.chunks(MOST_OBSERVERS).map(<[_]>::to_vec) {
+                let (name, leader) = (name.clone(), leader.clone());
+                self.send(now, node, Message::Observed { name, requests, counter, leader }, out);
+            }
         }
     }
 }

@@ -15,6 +15,9 @@ use crate::{
     view::{View, ViewNumber},
 };
 
+/// So many re-entries are one message: with labels as long as they may be, it is small enough to be sent at once.
+const MOST_REENTRIES: usize = 16;
+
 /// Where this member stands in the present view.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 pub(super) struct Place {
@@ -90,12 +93,26 @@ impl Shard {
             return self.reenter_lock(now, name, out);
         }
         let reentry = |hold: &Hold| Reentry { request: hold.request, ask: hold.ask.clone(), fence: hold.fence };
-        let holds = clients.holds.iter().map(reentry).collect();
-        self.send_home(now, name, |name| Message::Reenter { name, kind, size, holds }, out);
+        let parts = clients.holds.chunks(MOST_REENTRIES).map(|holds| holds.iter().map(reentry).collect());
+        let parts: Vec<Vec<Reentry>> = parts.collect();
+        for holds in parts {
+            self.send_home(now, name, |name| Message::Reenter { name, kind, size, holds }, out);
+        }
     }
 
     /// The home has taken note of what was held here.
-    pub(super) fn on_reentered(&mut self, now: Nanos, name: &Name, requests: Vec<RequestId>, out: &mut Effects) {
+    pub(super) fn on_reentered(
+        &mut self,
+        now: Nanos,
+        from: NodeId,
+        name: &Name,
+        requests: Vec<RequestId>,
+        out: &mut Effects,
+    ) {
+        let clients = self.clients.get(name);
+        if clients.is_some_and(|clients| clients.kind == Kind::Lock) {
+            return out.push(Effect::Violation(from, "a lock is re-entered by its token"));
+        }
         for request in requests {
             let holds = self.clients.get_mut(name).map_or(&mut [][..], |clients| &mut clients.holds[..]);
             match holds.iter_mut().find(|hold| hold.request == request) {
@@ -104,7 +121,10 @@ impl Shard {
                 None => self.send_home(now, name, |name| Message::Release { name, request }, out),
             }
         }
-        self.entered(now, name, out);
+        let all_inside = |clients: &Clients| clients.holds.iter().all(|hold| hold.inside);
+        if self.clients.get(name).is_none_or(all_inside) {
+            self.entered(now, name, out);
+        }
     }
 
     /// What was held of this name is inside in this view, or released.
@@ -178,6 +198,12 @@ impl Shard {
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.place.as_ref().is_some_and(|place| place.settling == Settling::Settled)
+    }
+
+    /// Whether it is settled in that view.
+    #[must_use]
+    pub fn is_settled_in(&self, view: ViewNumber) -> bool {
+        self.is_settled() && self.place.as_ref().is_some_and(|place| place.view.number == view)
     }
 
     /// Whose word is missing, and has been since that moment or longer.

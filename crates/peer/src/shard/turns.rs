@@ -179,6 +179,19 @@ impl TurnMessage {
         matches!(self, Self::Fila(fila::Message::Busy(_) | fila::Message::Refused(_)))
     }
 
+    /// Whether it is of that algorithm, and everybody that it names is one of so many members.
+    pub(super) fn is_sound(&self, algorithm: LockAlgorithm, members: usize) -> bool {
+        match (self, algorithm) {
+            (Self::Fila(message), LockAlgorithm::Fila) => message.names_only(members),
+            (Self::FilaForest(message), LockAlgorithm::FilaForest) => FilaForest::names_only(message, members),
+            (Self::NaimiTrehel(message), LockAlgorithm::NaimiTrehel) => NaimiTrehel::names_only(message, members),
+            (Self::Nxr(message), LockAlgorithm::Nxr) => Nxr::names_only(message, members),
+            (Self::Raymond(message), LockAlgorithm::Raymond) => <Raymond>::names_only(message, members),
+            (Self::SuzukiKasami(message), LockAlgorithm::SuzukiKasami) => SuzukiKasami::names_only(message, members),
+            _ => false,
+        }
+    }
+
     /// Whether the token goes along with it.
     pub(super) fn is_token(&self) -> bool {
         match self {
@@ -236,8 +249,10 @@ impl<P: TokenBased> Plain<P> {
             Turn::Adopt => self.for_nobody = false,
             Turn::Message(from, message) => match own(message) {
                 Some(message) => {
-                    self.has_token |= P::is_token(&message);
+                    let is_token = P::is_token(&message);
                     step(me, &mut self.node, Input::Message { from, message }, &mut effects, &mut first);
+                    let refused = effects.iter().any(|effect| matches!(effect, Effect::Violation(_)));
+                    self.has_token |= is_token && !refused;
                     self.notice(me, &mut effects);
                 }
                 None => effects.push(Effect::Violation(NOT_THIS)),

@@ -51,10 +51,16 @@ pub struct Holder {
 pub enum Reason {
     /// Nothing: whoever asks here gets it at once.
     Nothing,
+    /// Nothing is known of it here: its home knows.
+    HomeKnows(MemberId),
     /// A client of this node holds it.
     HeldHere,
+    /// Those inside may leave room for one more, or not.
+    Shared,
     /// The token is elsewhere: it was last seen with this member, which holds it or passes it on.
     TokenAt(MemberId),
+    /// The token is elsewhere, and the algorithm of this lock does not tell where.
+    TokenAway,
     /// The request is with the home, which knows where the token is.
     AskedHome(MemberId),
     /// The home has not let it in yet.
@@ -114,8 +120,9 @@ impl Shard {
                 match lock.turns.phase() {
                     Phase::Inside => Reason::HeldHere,
                     Phase::Idle if lock.turns.has_token() => Reason::Nothing,
-                    Phase::Waiting if home != place.me => Reason::AskedHome(id(home)),
-                    Phase::Idle | Phase::Waiting => Reason::TokenAt(id(last.unwrap_or(home))),
+                    Phase::Waiting if last.is_some() && home != place.me => Reason::AskedHome(id(home)),
+                    Phase::Idle if last.is_some() && home != place.me => Reason::HomeKnows(id(home)),
+                    Phase::Idle | Phase::Waiting => last.map_or(Reason::TokenAway, |last| Reason::TokenAt(id(last))),
                 }
             }
             Some(Instance::Book(book)) => {
@@ -129,11 +136,16 @@ impl Shard {
                 });
                 why.holders.extend(elsewhere);
                 why.line = book.waiting().map(|seat| id(seat.node)).collect();
-                if book.is_free() { Reason::Nothing } else { Reason::InLineAt(id(home)) }
+                match (book.is_free(), why.line.is_empty()) {
+                    (true, _) => Reason::Nothing,
+                    (false, true) => Reason::Shared,
+                    (false, false) => Reason::InLineAt(id(home)),
+                }
             }
+            None if !why.waiting.is_empty() => Reason::InLineAt(id(home)),
             None if held_here => Reason::HeldHere,
-            None if why.waiting.is_empty() => Reason::Nothing,
-            None => Reason::InLineAt(id(home)),
+            None if home == place.me => Reason::Nothing,
+            None => Reason::HomeKnows(id(home)),
         };
         if let Settling::Waiting { entering, missing, .. } = &place.settling {
             let since = place.since;

@@ -166,7 +166,7 @@ mod tests {
                 "a margin of 9000 ms leaves too little of the lease; take at most a quarter of it, 2250 ms",
             ),
             (
-                Charter { rate_error: 1_000_000, ..good.clone() },
+                Charter { rate_error: 1_000_000, ..good },
                 "clocks that are wrong by 1000000 millionths are broken; take at most 500000, such as 500",
             ),
         ];

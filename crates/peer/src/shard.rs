@@ -260,7 +260,7 @@ impl Shard {
             }
             Message::Release { name, request } => self.on_release(now, &name, Seat { node: from, request }, out),
             Message::Reenter { name, kind, size, holds } => self.on_reenter(now, from, name, (kind, size), holds, out),
-            Message::Reentered { name, requests } => self.on_reentered(now, from, &name, requests, out),
+            Message::Reentered { name, requests } => self.on_reentered(now, &name, requests, out),
             Message::Grant { name, request, fence, floor, size } => {
                 self.on_grant(now, &name, request, (fence, floor, size), out);
             }

@@ -121,7 +121,7 @@ fn what_can_never_be_given_is_refused() {
 }
 
 /// The token of a lock that was granted so often in this view comes to somebody who waits for it.
-fn with_counter(counter: u64) -> (Cluster, usize, Option<Fence>, vez_peer::ask::RequestId) {
+fn with_counter(counter: u64) -> (Cluster, usize, Option<Fence>, RequestId) {
     let mut cluster = Cluster::new();
     let [home, one, _] = nodes(&cluster);
     // Somebody holds it, so that our own request waits, and what comes can be made up.
@@ -262,7 +262,7 @@ fn what_makes_no_sense_is_refused_in_words() {
     }
     let mut shard = Shard::new(Habits::default(), algorithms);
     let mut effects = Vec::new();
-    shard.install(0, cluster.view.clone(), NodeId::from_index(0), &mut effects);
+    shard.install(0, cluster.view, NodeId::from_index(0), &mut effects);
     let (request, patience) = (RequestId(1), Patience::Endless);
     let waiter = Waiter { session: session(0), request, ask: Ask::Read, patience, since: 0 };
     shard.acquire(0, &name(), waiter, &mut effects);
@@ -284,4 +284,21 @@ fn a_ledger_is_written_anew_however_many_are_inside() {
         cluster.leave(one, &name(), fence);
     }
     assert!(cluster.fence_of(writer).is_some());
+}
+
+#[test]
+fn a_session_that_holds_a_lock_and_waits_for_it_can_end_while_a_view_is_being_settled() {
+    for node in 0..3 {
+        let mut cluster = Cluster::new();
+        let node = nodes(&cluster)[node];
+        cluster.ask(node, &name(), Ask::Lock).expect("nobody else is there");
+        cluster.ask_for(node, &name(), Ask::Lock, Patience::Endless);
+        cluster.view.number += 1;
+        // Nothing that it sends arrives, and nobody says a word.
+        cluster.lost = |_| true;
+        let view = cluster.view.clone();
+        cluster.happen(node, |shard, out| shard.install(0, view, NodeId::from_index(node), out));
+        cluster.happen(node, |shard, out| shard.end_session(0, session(node), out));
+        assert_eq!(cluster.shards[node].names().1, 0);
+    }
 }

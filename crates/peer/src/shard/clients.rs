@@ -68,6 +68,11 @@ impl Clients {
         self.holds.len() + self.waiting.len()
     }
 
+    /// Takes out one who waits for a place in a ledger.
+    pub(super) fn withdraw_from_line(&mut self, request: RequestId) -> Option<Waiter> {
+        if self.kind == Kind::Lock { None } else { self.withdraw(request) }
+    }
+
     /// Takes out all that is a session's: what it waits for, and what it holds.
     pub(super) fn part_with(&mut self, session: SessionId) -> (VecDeque<Waiter>, Vec<Hold>) {
         let (gone, waiting) =

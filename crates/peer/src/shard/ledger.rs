@@ -240,7 +240,7 @@ impl Shard {
         (fence, floor, size): (Fence, Fence, Option<Size>),
         out: &mut Effects,
     ) {
-        let waiter = self.clients.get_mut(name).and_then(|clients| clients.withdraw(request));
+        let waiter = self.clients.get_mut(name).and_then(|clients| clients.withdraw_from_line(request));
         let Some(waiter) = waiter else {
             return self.send_home(now, name, |name| Message::Release { name, request }, out);
         };
@@ -258,7 +258,7 @@ impl Shard {
         if self.deny_errand(name, request, failure.clone(), out) {
             return;
         }
-        let waiter = self.clients.get_mut(name).and_then(|clients| clients.withdraw(request));
+        let waiter = self.clients.get_mut(name).and_then(|clients| clients.withdraw_from_line(request));
         let Some(waiter) = waiter else { return }; // It gave up before.
         self.forget_waiter(name, &waiter);
         self.drop_clients(name);

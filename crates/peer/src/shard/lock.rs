@@ -84,9 +84,16 @@ impl Shard {
 
     /// A client has given up. If it was the last, the request goes on for nobody.
     pub(super) fn forsake_lock(&mut self, now: Nanos, name: &Name, out: &mut Effects) {
-        let wanted = self.is_wanted(name);
-        let Some(Instance::Lock(lock)) = self.instances.get(name) else { return };
-        if !wanted && lock.turns.phase() == Phase::Waiting && !lock.turns.is_for_nobody() {
+        if !self.is_wanted(name) {
+            self.go_on_for_nobody(now, name, out);
+        }
+    }
+
+    fn go_on_for_nobody(&mut self, now: Nanos, name: &Name, out: &mut Effects) {
+        if let Some(Instance::Lock(lock)) = self.instances.get(name)
+            && lock.turns.phase() == Phase::Waiting
+            && !lock.turns.is_for_nobody()
+        {
             self.turn(now, name, Turn::Forsake, out);
         }
     }
@@ -94,9 +101,7 @@ impl Shard {
     /// A holder has left. If it was not inside yet in this view, its re-entry goes on for nobody.
     pub(super) fn leave_lock(&mut self, now: Nanos, name: &Name, was_inside: bool, out: &mut Effects) {
         if !was_inside {
-            if let Some(Instance::Lock(_)) = self.instances.get(name) {
-                self.turn(now, name, Turn::Forsake, out);
-            }
+            self.go_on_for_nobody(now, name, out);
             return self.entered(now, name, out);
         }
         let Some(Instance::Lock(lock)) = self.instances.get_mut(name) else { return };

@@ -10,7 +10,7 @@ use vez_algorithms::{NodeId, NodeSet};
 
 use super::{Clients, Effect, Effects, Hold, Message, Nanos, Reentry, Shard, Waiter};
 use crate::{
-    ask::{Failure, Kind, Patience, RequestId},
+    ask::{Ask, Failure, Kind, Patience, RequestId},
     name::Name,
     view::{View, ViewNumber},
 };
@@ -101,21 +101,10 @@ impl Shard {
     }
 
     /// The home has taken note of what was held here.
-    pub(super) fn on_reentered(
-        &mut self,
-        now: Nanos,
-        from: NodeId,
-        name: &Name,
-        requests: Vec<RequestId>,
-        out: &mut Effects,
-    ) {
-        let clients = self.clients.get(name);
-        if clients.is_some_and(|clients| clients.kind == Kind::Lock) {
-            return out.push(Effect::Violation(from, "a lock is re-entered by its token"));
-        }
+    pub(super) fn on_reentered(&mut self, now: Nanos, name: &Name, requests: Vec<RequestId>, out: &mut Effects) {
         for request in requests {
             let holds = self.clients.get_mut(name).map_or(&mut [][..], |clients| &mut clients.holds[..]);
-            match holds.iter_mut().find(|hold| hold.request == request) {
+            match holds.iter_mut().find(|hold| hold.request == request && hold.ask != Ask::Lock) {
                 Some(hold) => hold.inside = true,
                 // It was released meanwhile. A Release of then could have overtaken the Reenter.
                 None => self.send_home(now, name, |name| Message::Release { name, request }, out),

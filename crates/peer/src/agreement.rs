@@ -38,7 +38,7 @@ use alloc::{
     vec::Vec,
 };
 
-use noraft::{Log, Node, Term};
+use noraft::{Log, LogIndex, Node, Term};
 
 pub use self::{
     disk::{Ballot, Batch, Disk, Snapshot},
@@ -68,13 +68,15 @@ pub struct Pace {
     pub heartbeat: Nanos,
     /// After so long without a leader somebody may stand for election; who waits, waits up to twice as long.
     pub election: Nanos,
+    /// After so many entries the views stand for them.
+    pub compaction: u64,
 }
 
 impl Pace {
     /// A thirtieth and a sixth of a lease: a leader is replaced well before the leases that it renews run out.
     #[must_use]
     pub fn of(charter: &Charter) -> Self {
-        Self { heartbeat: charter.lease / 30, election: charter.lease / 6 }
+        Self { heartbeat: charter.lease / 30, election: charter.lease / 6, compaction: SNAPSHOT_AFTER }
     }
 }
 
@@ -279,10 +281,12 @@ impl Agreement {
         mirror::config(self.node.config())
     }
 
-    /// Who has a vote by what is agreed on: what is in the log beyond that may never have been.
+    /// Who has a vote by what is agreed on: what is in the log beyond that may never have been. The library, started again,
+    /// knows less of that than was applied.
     #[must_use]
     pub fn agreed_config(&self) -> Config {
-        let agreed = self.node.log().get_position_and_config(self.node.commit_index());
+        let agreed = self.node.commit_index().max(LogIndex::new(self.applied));
+        let agreed = self.node.log().get_position_and_config(agreed);
         agreed.map_or_else(|| self.base.config.clone(), |(_, config)| mirror::config(config))
     }
 

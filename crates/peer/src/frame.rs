@@ -61,7 +61,7 @@ pub enum Item {
 /// ```text
 ///   joiner → anybody   Join         anybody → joiner  NotLeader(who is), or: Wait, Retired, Refused
 ///   member → leader    Heartbeat    leader → member   Renewed, once a majority has confirmed that it leads
-///   member → leader    Leave        and the next view is without it
+///   member → anybody   Leave        and the next view is without it; whoever knows that one: Gone
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Membership {
@@ -99,5 +99,13 @@ pub enum Membership {
         sent: u64,
     },
     /// I hold nothing any more, and go.
-    Leave,
+    Leave {
+        /// The view that it is in.
+        view: ViewNumber,
+    },
+    /// You are no member any more.
+    Gone {
+        /// The process that is meant.
+        process: Incarnation,
+    },
 }

@@ -32,6 +32,8 @@ pub(crate) struct Leadership {
     /// When the last view came.
     last_view: Option<Nanos>,
     last_condemned: Option<Nanos>,
+    /// Since when members do not hear each other.
+    bad_since: Option<Nanos>,
     wants_view: bool,
 }
 
@@ -43,6 +45,8 @@ struct Tenant {
     answered: Option<Nanos>,
     /// Since when it has not been in the latest view.
     behind_since: Option<Nanos>,
+    /// When it last showed itself.
+    heard: Nanos,
     /// Whom it has not heard from.
     unheard: BTreeSet<MemberId>,
     /// It is to go, so that the others are not held up: its lease is not renewed any more.
@@ -113,12 +117,12 @@ impl Leadership {
         if views.members().get(&id).is_none_or(|member| member.incarnation != incarnation) {
             return; // Not a member any more, or not yet.
         }
-        let new =
-            || Tenant { incarnation, answered: None, behind_since: None, unheard: BTreeSet::new(), condemned: false };
+        let new = || Tenant::new(incarnation, None, now);
         let tenant = self.tenants.entry(id).or_insert_with(new);
         if tenant.incarnation != incarnation {
             *tenant = new();
         }
+        tenant.heard = now;
         // Whom it did not hear in an earlier view may be another process by now.
         tenant.unheard = if view == views.number() { unheard } else { BTreeSet::new() };
         tenant.behind_since = if view < views.number() { tenant.behind_since.or(Some(now)) } else { None };
@@ -169,14 +173,7 @@ impl Leadership {
         // A new member's lease counts from its Join, which came before this.
         for (id, member) in views.members() {
             if member.joined_in == views.number() {
-                let tenant = Tenant {
-                    incarnation: member.incarnation,
-                    answered: Some(now),
-                    behind_since: None,
-                    unheard: BTreeSet::new(),
-                    condemned: false,
-                };
-                self.tenants.insert(*id, tenant);
+                self.tenants.insert(*id, Tenant::new(member.incarnation, Some(now), now));
             }
         }
     }
@@ -195,10 +192,13 @@ impl Leadership {
         for (id, member) in views.members() {
             let (id, incarnation) = (*id, member.incarnation);
             let over = self.is_over(now, since, id, incarnation, charter);
+            let over_for_long = self.is_over(now.saturating_sub(charter.lease), since, id, incarnation, charter);
             let heir = self.joiners.get(&id).filter(|joiner| joiner.incarnation > incarnation);
             let heir = heir.filter(|joiner| joiner.is_there(now, charter));
             match heir {
                 Some(joiner) if over && caught_up(id) => changes.push(joiner.admit(id, Some(incarnation))),
+                // An heir that is heard and does not hear must not hold up the others.
+                Some(_) if over_for_long => changes.push(Change::Remove { id, incarnation }),
                 Some(_) => {}
                 None if over => changes.push(Change::Remove { id, incarnation }),
                 None if self.may_leave(id, incarnation, views, voters) => {
@@ -275,19 +275,26 @@ impl Leadership {
         views.members().keys().copied().chain(joiners).filter(|id| !voters.contains(id)).collect()
     }
 
-    /// If members cannot hear each other, one has to go, so that the others can settle: the one with the fewest good links,
-    /// and only one a lease.
+    /// If members that are there cannot hear each other, one has to go, so that the others can settle: the one with the fewest
+    /// good links, once all have had the time to say whom they do not hear, and only one a lease. One that is not there at
+    /// all goes by itself, when its lease is over.
     pub(crate) fn condemn(&mut self, now: Nanos, me: MemberId, charter: &Charter) {
-        let recently = |last: Nanos| now.saturating_sub(last) < charter.lease_of_others();
-        if self.last_condemned.is_some_and(recently) {
-            return;
-        }
+        let is_there = |id: &MemberId| {
+            let heard = |tenant: &Tenant| now.saturating_sub(tenant.heard) < charter.lease / 3;
+            self.tenants.get(id).is_some_and(heard)
+        };
         let mut bad: BTreeMap<MemberId, BTreeSet<MemberId>> = BTreeMap::new();
-        for (id, tenant) in &self.tenants {
-            for other in tenant.unheard.iter().filter(|other| self.tenants.contains_key(other)) {
+        for (id, tenant) in self.tenants.iter().filter(|(id, _)| is_there(id)) {
+            for other in tenant.unheard.iter().filter(|other| is_there(other)) {
                 bad.entry(*id).or_default().insert(*other);
                 bad.entry(*other).or_default().insert(*id);
             }
+        }
+        self.bad_since = self.bad_since.or(Some(now)).filter(|_| !bad.is_empty());
+        let lasts = self.bad_since.is_some_and(|since| now.saturating_sub(since) >= charter.lease / 4);
+        let recently = self.last_condemned.is_some_and(|last| now.saturating_sub(last) < charter.lease_of_others());
+        if !lasts || recently {
+            return;
         }
         let worst = bad.iter().max_by_key(|(id, others)| (others.len(), **id != me, **id)).map(|(id, _)| *id);
         if let Some(worst) = worst
@@ -296,6 +303,12 @@ impl Leadership {
             tenant.condemned = true;
             self.last_condemned = Some(now);
         }
+    }
+}
+
+impl Tenant {
+    const fn new(incarnation: Incarnation, answered: Option<Nanos>, heard: Nanos) -> Self {
+        Self { incarnation, answered, behind_since: None, heard, unheard: BTreeSet::new(), condemned: false }
     }
 }
 

@@ -239,7 +239,7 @@ impl Peer {
         effects: &mut Vec<Effect>,
         choose: &mut dyn FnMut(u64) -> u64,
     ) -> Self {
-        let pace = Pace::of(&charter);
+        let pace = Pace { compaction: habits.log, ..Pace::of(&charter) };
         let mut events = Vec::new();
         let mut cx = agreement::Cx { events: &mut events, choose: &mut *choose };
         let (agreement, seeds) = match start {
@@ -293,6 +293,9 @@ impl Peer {
 
     /// Does what is due, and sends what has been gathered.
     fn go_on(&mut self, cx: &mut Cx<'_>) {
+        if self.has_stopped() {
+            return;
+        }
         if self.agreement.deadline() <= cx.now {
             self.with_agreement(cx, |agreement, now, cx| agreement.on_tick(now, cx));
         }

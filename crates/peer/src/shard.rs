@@ -44,6 +44,7 @@ pub use why::{Holder, Reason, Why};
 
 use self::{errand::Errand, ledger::Book, lock::Lock, settle::Place};
 use crate::{
+    agreement::SNAPSHOT_AFTER,
     ask::{Failure, Kind, Patience, RequestId, SessionId},
     charter::Algorithms,
     fence::Fence,
@@ -65,11 +66,13 @@ pub struct Habits {
     pub visit: u32,
     /// A name that is not used for so long is forgotten.
     pub idle: Nanos,
+    /// A log of so many entries is made shorter.
+    pub log: u64,
 }
 
 impl Default for Habits {
     fn default() -> Self {
-        Self { visit: 16, idle: 30_000_000_000 }
+        Self { visit: 16, idle: 30_000_000_000, log: SNAPSHOT_AFTER }
     }
 }
 

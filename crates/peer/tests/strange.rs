@@ -172,7 +172,7 @@ proptest! {
     #[test]
     fn nothing_that_a_member_says_brings_another_down(happenings in vec(happening(), 1..40)) {
         let algorithms = PREFIXES.iter().map(|(prefix, algorithm)| (prefix.to_vec(), *algorithm)).collect();
-        let mut shard = Shard::new(Habits { visit: 2, idle: 5 }, Algorithms(algorithms));
+        let mut shard = Shard::new(Habits { visit: 2, idle: 5, ..Habits::default() }, Algorithms(algorithms));
         let me = NodeId::from_index(0);
         let (mut number, mut requests) = (2, 0);
         let mut effects = Vec::new();

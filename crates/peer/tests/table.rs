@@ -44,7 +44,9 @@ fn a_wait_that_times_out_leaves_nothing_behind() {
         let [_, one, other] = nodes(&cluster);
         let fence = cluster.ask(one, &name(), ask.clone()).expect("nobody else is there");
         let waits = cluster.ask_for(other, &name(), ask.clone(), Patience::Until(SECOND));
-        cluster.pass(SECOND);
+        cluster.pass(SECOND - 1);
+        assert_eq!(cluster.failure_of(waits), None, "not a moment too early");
+        cluster.pass(1);
         assert_eq!(cluster.failure_of(waits), Some(&Failure::TimedOut(name())));
         cluster.leave(one, &name(), fence);
         let next = cluster.ask(one, &name(), ask).expect("the one that gave up is not let in");

@@ -187,7 +187,7 @@ impl World<'_> {
             }
             _ => {}
         }
-        self.law.asked(self.now, request, ask.clone());
+        self.law.asked(self.now, machine, request, ask.clone(), patience);
         self.call(machine, Call::Acquire { session, request, name, ask, patience })?;
         if self.whims.one_in(6) { self.ask_beside(client, session, reads) } else { Ok(()) }
     }
@@ -197,8 +197,9 @@ impl World<'_> {
         let (name, ask) = self.wish(client);
         let request = self.next_request();
         let patience = Patience::Until(reads + self.whims.below(1500 * MILLISECOND));
-        self.law.asked(self.now, request, ask.clone());
-        self.call(self.clients[client].machine, Call::Acquire { session, request, name, ask, patience })
+        let machine = self.clients[client].machine;
+        self.law.asked(self.now, machine, request, ask.clone(), patience);
+        self.call(machine, Call::Acquire { session, request, name, ask, patience })
     }
 
     pub(crate) fn next_request(&mut self) -> RequestId {
@@ -262,7 +263,7 @@ impl World<'_> {
             }
             Effect::Failed { session, request, failure } => {
                 self.tell(|| format!("m{machine} denies {request:?}: {failure}"));
-                self.law.gives_up_size(request);
+                self.law.deny(self.now, request, &failure)?;
                 if let Failure::Mismatch { name, is: Kind::Semaphore { units }, .. } = failure {
                     self.units.insert(name, units);
                 }

@@ -7,6 +7,9 @@ const MILLION: i128 = 1_000_000;
 /// The clock of a machine: it began some time, and runs too fast or too slow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
+    /// When it was started.
+    since: Nanos,
+    /// What it said then.
     began: Nanos,
     /// How many millionths too fast.
     error: i32,
@@ -14,12 +17,17 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn new(began: Nanos, error: i32) -> Self {
-        Self { began, error }
+        Self { since: 0, began, error }
+    }
+
+    /// The machine is started anew, and its clock with it.
+    pub(crate) fn begin_anew(&mut self, now: Nanos) {
+        (self.since, self.began) = (now, 0);
     }
 
     /// What it says.
     pub(crate) fn reads(&self, now: Nanos) -> Nanos {
-        let passed = i128::from(now) * (MILLION + i128::from(self.error)) / MILLION;
+        let passed = i128::from(now.saturating_sub(self.since)) * (MILLION + i128::from(self.error)) / MILLION;
         self.began + u64::try_from(passed).expect("time goes on")
     }
 
@@ -27,7 +35,7 @@ impl Clock {
     pub(crate) fn when(&self, reads: Nanos) -> Nanos {
         let passed = i128::from(reads.saturating_sub(self.began)) * MILLION;
         let rate = MILLION + i128::from(self.error);
-        u64::try_from((passed + rate - 1) / rate).unwrap_or(Nanos::MAX)
+        u64::try_from((passed + rate - 1) / rate).map_or(Nanos::MAX, |passed| self.since.saturating_add(passed))
     }
 }
 
@@ -44,6 +52,10 @@ mod tests {
                 assert!(clock.reads(when) >= reads);
                 assert!(when == 0 || clock.reads(when - 1) < reads);
             }
+            let mut clock = clock;
+            clock.begin_anew(5000);
+            assert_eq!((clock.reads(5000), clock.when(0)), (0, 5000));
+            assert!(clock.reads(clock.when(1000)) >= 1000);
         }
     }
 }

@@ -5,17 +5,20 @@
 //! 3. *Fences are one's own*: no two grants have the same. This alone must hold whatever clocks do, for it is what keeps a
 //!    late write from passing a resource after a newer one.
 //! 4. *Nobody is refused who is inside*: a resource that refuses older fences lets pass whoever is.
-//! 5. *A size is kept*: once a semaphore is said to have been resized, and as long as somebody is inside, it has that size.
-//! 6. *Observers see the truth*: a leader that was granted, with its value; never an older one after a newer one; and in the
+//! 5. *A view is one*: whoever is in it knows the same members.
+//! 6. *A size is kept*: once a semaphore is said to have been resized, and as long as somebody is inside, it has that size.
+//! 7. *Observers see the truth*: a leader that was granted, with its value; never an older one after a newer one; and in the
 //!    end, the one who leads.
+//! 8. *Nobody is turned away too early*: a wait times out when it was to, and only who tries is told that it is busy.
 
 use std::{collections::BTreeMap, mem::discriminant};
 
 use vez_peer::{
-    ask::{Ask, Kind, Leader, RequestId, Size},
+    ask::{Ask, Failure, Kind, Leader, Patience, RequestId, Size},
     fence::Fence,
     name::Name,
     shard::Nanos,
+    view::{View, ViewNumber},
 };
 
 use crate::{clock::Clock, plan::SECOND};
@@ -25,8 +28,16 @@ pub(crate) struct Law {
     wild: bool,
     clocks: Vec<Clock>,
     /// What was asked for, and when.
-    asks: BTreeMap<RequestId, (Nanos, Ask)>,
+    asks: BTreeMap<RequestId, Asked>,
+    views: BTreeMap<ViewNumber, View>,
     names: BTreeMap<Name, Book>,
+}
+
+struct Asked {
+    when: Nanos,
+    machine: usize,
+    ask: Ask,
+    patience: Patience,
 }
 
 #[derive(Default)]
@@ -69,17 +80,45 @@ pub(crate) struct Belief {
 
 impl Law {
     pub(crate) fn new(wild: bool, clocks: Vec<Clock>) -> Self {
-        Self { wild, clocks, asks: BTreeMap::new(), names: BTreeMap::new() }
+        Self { wild, clocks, asks: BTreeMap::new(), views: BTreeMap::new(), names: BTreeMap::new() }
     }
 
     /// Somebody asks for something.
-    pub(crate) fn asked(&mut self, now: Nanos, request: RequestId, ask: Ask) {
-        self.asks.insert(request, (now, ask));
+    pub(crate) fn asked(&mut self, when: Nanos, machine: usize, request: RequestId, ask: Ask, patience: Patience) {
+        self.asks.insert(request, Asked { when, machine, ask, patience });
+    }
+
+    /// A machine was started anew, and with it its clock. None of its clients is left.
+    pub(crate) fn set_clock(&mut self, machine: usize, clock: Clock) {
+        self.clocks[machine] = clock;
+    }
+
+    /// A process is a member of this view.
+    pub(crate) fn view(&mut self, view: Option<&View>) -> Result<(), String> {
+        let Some(view) = view else { return Ok(()) };
+        let known = self.views.entry(view.number).or_insert_with(|| view.clone());
+        if known == view { Ok(()) } else { Err(format!("there are two views {}: {known:?}, {view:?}", view.number)) }
+    }
+
+    /// Somebody does not get what it asked for.
+    pub(crate) fn deny(&mut self, now: Nanos, request: RequestId, failure: &Failure) -> Result<(), String> {
+        for book in self.names.values_mut() {
+            book.resizes.retain(|resize| resize.request != request);
+        }
+        let Some(Asked { machine, patience, .. }) = self.asks.get(&request) else { return Ok(()) };
+        let reads = self.clocks[*machine].reads(now);
+        let too_early = match (failure, patience) {
+            (Failure::TimedOut(_), Patience::Until(end)) => reads < *end,
+            (Failure::TimedOut(_), _) => true,
+            (Failure::Busy(_) | Failure::Settling(_), patience) => *patience != Patience::Try,
+            (_, _) => false,
+        };
+        if too_early { Err(format!("{request:?} with {patience:?} is told at {reads}: {failure}")) } else { Ok(()) }
     }
 
     /// A node lets somebody in.
     pub(crate) fn grant(&mut self, name: &Name, request: RequestId, fence: Fence) -> Result<(), String> {
-        let (_, ask) = &self.asks[&request];
+        let ask = &self.asks[&request].ask;
         let book = self.names.entry(name.clone()).or_default();
         let shares = matches!(ask.kind(), Kind::Group | Kind::ReadWrite);
         if let Some(before) = book.granted.get(&fence)
@@ -115,13 +154,6 @@ impl Law {
         let book = self.names.entry(name.clone()).or_default();
         if let Some(resize) = book.resizes.iter_mut().find(|resize| resize.request == request) {
             resize.done = Some((now, size.since));
-        }
-    }
-
-    /// It gets an answer that is no.
-    pub(crate) fn gives_up_size(&mut self, request: RequestId) {
-        for book in self.names.values_mut() {
-            book.resizes.retain(|resize| resize.request != request);
         }
     }
 
@@ -168,7 +200,7 @@ impl Law {
         }
         let book = self.names.entry(name.clone()).or_default();
         book.beliefs.retain(alive);
-        let (asked, _) = self.asks[&belief.request];
+        let asked = self.asks[&belief.request].when;
         let keeps_size = book.keeps_size(asked, &belief);
         book.beliefs.push(belief);
         book.changed = now;

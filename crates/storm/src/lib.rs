@@ -9,7 +9,10 @@
 
 mod client;
 mod clock;
+#[cfg(test)]
+mod lasting;
 mod law;
+mod life;
 mod machine;
 mod mishap;
 mod network;
@@ -26,7 +29,7 @@ use std::fmt;
 use rayon::prelude::*;
 use serde::Serialize;
 
-pub use self::plan::{Fault, Mishap};
+pub use self::plan::{Fault, Midway, Mishap};
 use self::{plan::Plan, world::World};
 
 /// What is put to the test.
@@ -65,6 +68,8 @@ pub struct Tally {
     pub pauses: u64,
     /// How many memberships ran out.
     pub leases_lost: u64,
+    /// How many storms ended early, for a majority of the votes was lost with their disks.
+    pub bereft: u64,
     /// How many events there were in all.
     pub events: u64,
 }
@@ -81,6 +86,7 @@ impl Tally {
         self.resizes += other.resizes;
         self.pauses += other.pauses;
         self.leases_lost += other.leases_lost;
+        self.bereft += other.bereft;
         self.events += other.events;
     }
 }

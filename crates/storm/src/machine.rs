@@ -10,7 +10,7 @@ use vez_peer::{
     shard::Nanos,
 };
 
-use crate::clock::Clock;
+use crate::{clock::Clock, plan::Midway};
 
 pub(crate) struct Machine {
     pub clock: Clock,
@@ -22,7 +22,8 @@ pub(crate) struct Machine {
     pub sleep: Sleep,
     /// How long a write takes at most.
     pub latency: Vec<Nanos>,
-    pub disk_fails: bool,
+    /// Its disk fails at the next write, and that is written, or not.
+    pub disk_fails: Option<bool>,
     /// It is about to start.
     pub starting: bool,
     /// It is to stay away, until then.
@@ -49,7 +50,7 @@ pub(crate) fn machine_at(address: &Address) -> usize {
 pub(crate) enum Sleep {
     Awake,
     /// It falls asleep once it has decided something, for so long.
-    Soon(Nanos),
+    Soon(Midway, Nanos),
     /// It sleeps, and this waits for it.
     Asleep {
         decided: Vec<Effect>,

@@ -11,7 +11,7 @@ use vez_peer::{
 
 use crate::{
     machine::Sleep,
-    plan::{MILLISECOND, Mishap},
+    plan::{MILLISECOND, Midway, Mishap},
     world::{Event, World},
 };
 
@@ -20,16 +20,21 @@ impl World<'_> {
         let fault = &self.plan.faults[number];
         self.tell(|| format!("-- {fault}"));
         match &fault.what {
-            Mishap::Crash { machine, down, written, wiped } => {
-                self.crash(*machine, *written);
-                if *wiped && self.can_do_without(*machine) {
+            Mishap::Crash { machine, down, written, wiped, reboots } => {
+                let runs = self.machines[*machine].process.is_some();
+                self.crash(*machine, *written, *reboots);
+                if *reboots && runs {
+                    self.machines[*machine].clock.begin_anew(self.now);
+                    self.law.set_clock(*machine, self.machines[*machine].clock);
+                }
+                if *wiped && self.has_votes_without(Some(*machine)) {
                     self.wipe(*machine);
                 }
                 self.start_at(*machine, self.now + down);
             }
             Mishap::Blackout { down } => {
                 for machine in 0..self.plan.nodes {
-                    self.crash(machine, true);
+                    self.crash(machine, true, false);
                     let later = self.whims.below(300 * MILLISECOND);
                     self.start_at(machine, self.now + down + later);
                 }
@@ -48,7 +53,7 @@ impl World<'_> {
                 self.machines[*machine].latency.push(*latency);
                 self.at(self.now + lasts, Event::Over(number));
             }
-            Mishap::FailingDisk { machine } => self.machines[*machine].disk_fails = true,
+            Mishap::FailingDisk { machine, written } => self.machines[*machine].disk_fails = Some(*written),
             Mishap::Leave { machine, away } => {
                 self.machines[*machine].away = Some(self.now + away);
                 self.input(*machine, Input::Leave)?;
@@ -58,14 +63,14 @@ impl World<'_> {
         Ok(())
     }
 
-    fn pause(&mut self, machine: usize, lasts: Nanos, midway: bool) {
+    fn pause(&mut self, machine: usize, lasts: Nanos, midway: Option<Midway>) {
         let place = &mut self.machines[machine];
         if place.process.is_none() || !matches!(place.sleep, Sleep::Awake) {
             return;
         }
         self.tally.pauses += 1;
-        if midway {
-            place.sleep = Sleep::Soon(lasts);
+        if let Some(midway) = midway {
+            place.sleep = Sleep::Soon(midway, lasts);
         } else {
             place.sleep = Sleep::Asleep { decided: Vec::new(), backlog: VecDeque::new() };
             let incarnation = place.incarnation;
@@ -76,7 +81,7 @@ impl World<'_> {
     /// A process that was about to fall asleep does not.
     pub(crate) fn keep_awake(&mut self, machine: usize) {
         let place = &mut self.machines[machine];
-        if matches!(place.sleep, Sleep::Soon(_)) {
+        if matches!(place.sleep, Sleep::Soon(..)) {
             place.sleep = Sleep::Awake;
         }
     }
@@ -100,7 +105,7 @@ impl World<'_> {
     }
 
     /// Ends a process; what it was writing may be on its disk, or not.
-    pub(crate) fn crash(&mut self, machine: usize, written: bool) {
+    pub(crate) fn crash(&mut self, machine: usize, written: bool, clients_know: bool) {
         let place = &mut self.machines[machine];
         let Some(process) = &mut place.process else { return };
         if written && let Some(batch) = process.writing.take() {
@@ -108,14 +113,14 @@ impl World<'_> {
         }
         self.tally.crashes += 1;
         self.tell(|| format!("m{machine} crashes"));
-        self.end_process(machine, false);
+        self.end_process(machine, clients_know);
     }
 
-    /// Whether a majority of the votes is left without this disk, whatever configuration one goes by. Agreement survives no
-    /// more than that.
-    fn can_do_without(&self, machine: usize) -> bool {
-        let lost = self.machines[machine].id;
-        let is_there = |id: &MemberId| *id != lost && self.machines.iter().any(|place| place.id == *id);
+    /// Whether a majority of the votes is left, perhaps without this disk, whatever configuration one goes by. Agreement
+    /// survives no more than that.
+    pub(crate) fn has_votes_without(&self, machine: Option<usize>) -> bool {
+        let lost = machine.map(|machine| self.machines[machine].id);
+        let is_there = |id: &MemberId| Some(*id) != lost && self.machines.iter().any(|place| place.id == *id);
         let majority = |votes: &BTreeSet<MemberId>| 2 * votes.iter().filter(|id| is_there(id)).count() > votes.len();
         let configs = self.machines.iter().flat_map(|place| {
             let later = place.disk.entries.iter().filter_map(|entry| match entry {

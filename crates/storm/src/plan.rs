@@ -60,6 +60,8 @@ pub enum Mishap {
         written: bool,
         /// Its disk is empty afterwards.
         wiped: bool,
+        /// The whole machine is started anew: its clock too, and its clients are gone.
+        reboots: bool,
     },
     /// All processes end at once.
     Blackout {
@@ -73,7 +75,7 @@ pub enum Mishap {
         /// How long.
         lasts: Nanos,
         /// It falls asleep between deciding something and doing it.
-        midway: bool,
+        midway: Option<Midway>,
     },
     /// Nothing gets through from some machines to others.
     Cut {
@@ -102,10 +104,12 @@ pub enum Mishap {
         /// How long it takes at most.
         latency: Nanos,
     },
-    /// A disk cannot write: the process ends.
+    /// A disk fails, and the process ends.
     FailingDisk {
         /// Where.
         machine: usize,
+        /// What it was to write is written all the same, but nothing that comes of it is done.
+        written: bool,
     },
     /// A member leaves in good order, and comes back after a while.
     Leave {
@@ -114,6 +118,15 @@ pub enum Mishap {
         /// After so long.
         away: Nanos,
     },
+}
+
+/// What a process has decided when it falls asleep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Midway {
+    /// Anything.
+    Anything,
+    /// To let somebody in.
+    AGrant,
 }
 
 impl Plan {
@@ -185,7 +198,7 @@ impl Plan {
             Mishap::Crash { machine, down, .. } => (machine, down),
             Mishap::Pause { machine, lasts, .. } => (machine, lasts),
             Mishap::Leave { machine, away } => (machine, away),
-            Mishap::SlowDisk { machine, .. } | Mishap::FailingDisk { machine } => (machine, 0),
+            Mishap::SlowDisk { machine, .. } | Mishap::FailingDisk { machine, .. } => (machine, 0),
             Mishap::Blackout { down } => (chance.index(self.nodes), down),
             Mishap::Cut { .. } | Mishap::Rough { .. } => return None,
         };
@@ -218,8 +231,16 @@ impl Plan {
                 down: if chance.one_in(2) { chance.below(20 * MILLISECOND) } else { lasts(chance) },
                 written: chance.one_in(2),
                 wiped: chance.one_in(8),
+                reboots: chance.one_in(4),
             },
-            1 => Mishap::Pause { machine, lasts: lasts(chance), midway: chance.one_in(2) },
+            1 => {
+                let midway = match chance.below(4) {
+                    0 => Some(Midway::Anything),
+                    1 => Some(Midway::AGrant),
+                    _ => None,
+                };
+                Mishap::Pause { machine, lasts: lasts(chance), midway }
+            }
             2 => Mishap::Cut { links: self.draw_cut(chance), lasts: lasts(chance) },
             3 => Mishap::Rough {
                 lasts: lasts(chance),
@@ -228,7 +249,7 @@ impl Plan {
                 delay: chance.below(2 * SECOND),
             },
             4 => Mishap::SlowDisk { machine, lasts: lasts(chance), latency: chance.below(2 * SECOND) },
-            5 => Mishap::FailingDisk { machine },
+            5 => Mishap::FailingDisk { machine, written: chance.one_in(2) },
             6 => Mishap::Leave { machine, away: lasts(chance) },
             7 => Mishap::Blackout { down: lasts(chance) },
             _ => Mishap::Cut { links: self.draw_cut(chance), lasts: (2 * lease + chance.below(2 * lease)).min(left) },
@@ -255,18 +276,23 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>7} s  ", Seconds(self.at))?;
         match &self.what {
-            Mishap::Crash { machine, down, written, wiped } => {
+            Mishap::Crash { machine, down, written, wiped, reboots } => {
                 let writes = if *written { "after" } else { "before" };
                 let wiped = if *wiped { ", with an empty disk" } else { "" };
+                let reboots = if *reboots { ", the whole machine" } else { "" };
                 write!(
                     f,
-                    "m{machine} crashes {writes} what it writes is written, back after {} s{wiped}",
+                    "m{machine} crashes {writes} what it writes is written{reboots}, back after {} s{wiped}",
                     Seconds(*down)
                 )
             }
             Mishap::Blackout { down } => write!(f, "all crash, back after {} s", Seconds(*down)),
             Mishap::Pause { machine, lasts, midway } => {
-                let midway = if *midway { ", between deciding something and doing it" } else { "" };
+                let midway = match midway {
+                    Some(Midway::Anything) => ", between deciding something and doing it",
+                    Some(Midway::AGrant) => ", between deciding to let somebody in and doing it",
+                    None => "",
+                };
                 write!(f, "m{machine} sleeps for {} s{midway}", Seconds(*lasts))
             }
             Mishap::Cut { links, lasts } => {
@@ -282,7 +308,10 @@ impl fmt::Display for Fault {
             Mishap::SlowDisk { machine, lasts, latency } => {
                 write!(f, "for {} s the disk of m{machine} takes up to {} s", Seconds(*lasts), Seconds(*latency))
             }
-            Mishap::FailingDisk { machine } => write!(f, "the disk of m{machine} fails at its next write"),
+            Mishap::FailingDisk { machine, written } => {
+                let written = if *written { "after" } else { "at" };
+                write!(f, "the disk of m{machine} fails {written} its next write")
+            }
             Mishap::Leave { machine, away } => write!(f, "m{machine} leaves, back after {} s", Seconds(*away)),
         }
     }

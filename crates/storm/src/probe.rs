@@ -15,7 +15,7 @@ impl World<'_> {
     /// Nothing goes wrong any more.
     pub(crate) fn calm_down(&mut self) -> Result<(), String> {
         for machine in 0..self.machines.len() {
-            self.machines[machine].disk_fails = false;
+            self.machines[machine].disk_fails = None;
             self.keep_awake(machine);
         }
         Ok(())
@@ -23,6 +23,12 @@ impl World<'_> {
 
     /// Everybody must have been served. From every machine, everything is asked for once more, and all of it.
     pub(crate) fn begin_probe(&mut self) -> Result<(), String> {
+        // A vote may have been given to a disk that had been lost a moment before. All that was safe so far; it is over.
+        if !self.has_votes_without(None) {
+            self.is_bereft = true;
+            self.tally.bereft += 1;
+            return Ok(());
+        }
         (0..self.machines.len()).try_for_each(|machine| self.observer_knows(machine))?;
         for client in &self.clients {
             let (what, name) = match &client.stage {
@@ -67,8 +73,9 @@ impl World<'_> {
         };
         let request = self.next_request();
         self.clients[client].stage = Stage::Waiting { request, name: name.clone(), ask: ask.clone() };
-        self.law.asked(self.now, request, ask.clone());
-        self.call(machine, Call::Acquire { session, request, name, ask, patience: Patience::Endless })
+        let patience = Patience::Endless;
+        self.law.asked(self.now, machine, request, ask.clone(), patience);
+        self.call(machine, Call::Acquire { session, request, name, ask, patience })
     }
 
     /// At the end: all machines are members of one settled view, everything could be had everywhere, and nothing is left.

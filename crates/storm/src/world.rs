@@ -3,29 +3,25 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use vez_peer::{
-    Peer,
     agreement::Disk,
     ask::SessionId,
     frame::Frame,
-    identity::{ClusterId, Incarnation, MemberId},
+    identity::{Incarnation, MemberId},
     name::Name,
-    peer::{Effect, Identity, Input, Start, Stopped},
-    shard::{Habits, Nanos},
+    peer::{Effect, Input},
+    shard::Nanos,
 };
 
 use crate::{
     Tally,
     client::{Client, Deed},
     law::Law,
-    machine::{Machine, Process, Sleep, address_of, machine_at},
+    machine::{Machine, Sleep, machine_at},
     network::Network,
     observer::Observer,
-    plan::{Chance, MILLISECOND, Plan, SECOND, Seconds},
+    plan::{Chance, MILLISECOND, Midway, Plan, SECOND, Seconds},
     probe::Probe,
 };
-
-/// The first view of a storm.
-const FIRST_VIEW: u64 = 100;
 
 /// What comes to pass some time.
 pub(crate) enum Event {
@@ -60,13 +56,15 @@ pub(crate) struct World<'a> {
     pub machines: Vec<Machine>,
     pub network: Network,
     disks: Chance,
-    choices: Chance,
+    pub choices: Chance,
     pub whims: Chance,
     pub clients: Vec<Client>,
     pub observers: Vec<Observer>,
     pub sessions: BTreeMap<SessionId, usize>,
     pub law: Law,
     pub probe: Probe,
+    /// Too many votes are lost with their disks.
+    pub is_bereft: bool,
     pub tally: Tally,
     view: u64,
     pub next_id: u64,
@@ -86,7 +84,7 @@ impl<'a> World<'a> {
             process: None,
             sleep: Sleep::Awake,
             latency: Vec::new(),
-            disk_fails: false,
+            disk_fails: None,
             starting: false,
             away: None,
         };
@@ -105,6 +103,7 @@ impl<'a> World<'a> {
             sessions: BTreeMap::new(),
             law: Law::new(plan.wild, plan.clocks.clone()),
             probe: Probe::default(),
+            is_bereft: false,
             tally: Tally::default(),
             view: 0,
             next_id: plan.nodes as u64 + 1,
@@ -140,6 +139,9 @@ impl<'a> World<'a> {
             self.now = time;
             self.tally.events += 1;
             self.happen(event).map_err(|what| format!("after {} s: {what}", Seconds(self.now)))?;
+            if self.is_bereft {
+                return Ok(self.tally);
+            }
         }
         self.now = self.plan.end;
         self.everything_is_at_rest()?;
@@ -202,8 +204,9 @@ impl<'a> World<'a> {
             }
         }
         let place = &mut self.machines[machine];
-        if let Sleep::Soon(lasts) = place.sleep
-            && !effects.is_empty()
+        let grants = effects.iter().any(|effect| matches!(effect, Effect::Granted { .. }));
+        if let Sleep::Soon(midway, lasts) = place.sleep
+            && (grants || midway == Midway::Anything && !effects.is_empty())
         {
             place.sleep = Sleep::Asleep { decided: effects, backlog: VecDeque::new() };
             let incarnation = place.incarnation;
@@ -213,7 +216,7 @@ impl<'a> World<'a> {
         self.do_all(machine, effects)
     }
 
-    fn do_all(&mut self, machine: usize, effects: Vec<Effect>) -> Result<(), String> {
+    pub(crate) fn do_all(&mut self, machine: usize, effects: Vec<Effect>) -> Result<(), String> {
         for effect in effects {
             self.carry_out(machine, effect)?;
         }
@@ -231,9 +234,12 @@ impl<'a> World<'a> {
                 }
             }
             Effect::Persist(batch) => {
-                if std::mem::take(&mut self.machines[machine].disk_fails) {
-                    self.tell(|| format!("m{machine} cannot write"));
-                    self.crash(machine, false);
+                if let Some(written) = self.machines[machine].disk_fails.take() {
+                    self.tell(|| format!("m{machine} fails at a write"));
+                    if written {
+                        self.machines[machine].disk.write(&batch);
+                    }
+                    self.crash(machine, false, false);
                     let down = self.disks.below(SECOND);
                     self.start_at(machine, self.now + down);
                     return Ok(());
@@ -249,6 +255,8 @@ impl<'a> World<'a> {
             }
             Effect::Entered(view) => {
                 self.tell(|| format!("m{machine} is in view {view}"));
+                let process = self.machines[machine].process.as_ref();
+                self.law.view(process.and_then(|process| process.peer.view()))?;
                 if view > self.view {
                     self.tally.view_changes += u64::from(self.view > 0);
                     self.view = view;
@@ -274,65 +282,6 @@ impl<'a> World<'a> {
             | Effect::Ended(_) => self.client_hears(machine, effect)?,
         }
         Ok(())
-    }
-
-    /// A process has come to its end.
-    fn stopped(&mut self, machine: usize, why: Stopped) -> Result<(), String> {
-        self.tell(|| format!("m{machine} stops: {why:?}"));
-        self.tally.leases_lost += u64::from(why == Stopped::LeaseOver);
-        let mut back = self.now + self.whims.below(50 * MILLISECOND);
-        match why {
-            Stopped::LeaseOver => {}
-            Stopped::Retired => self.wipe(machine),
-            Stopped::Left => back = self.machines[machine].away.take().unwrap_or(back).max(back),
-            Stopped::Refused(_) | Stopped::Broken(_) => return Err(format!("m{machine} stops: {why:?}")),
-        }
-        self.machines[machine].away = None;
-        // Its clients are told that all is lost.
-        self.end_process(machine, true);
-        self.start_at(machine, back);
-        Ok(())
-    }
-
-    pub(crate) fn end_process(&mut self, machine: usize, clients_know: bool) {
-        let place = &mut self.machines[machine];
-        place.process = None;
-        place.sleep = Sleep::Awake;
-        self.lose_clients(machine, clients_know);
-    }
-
-    pub(crate) fn start_at(&mut self, machine: usize, time: Nanos) {
-        if !self.machines[machine].starting {
-            self.machines[machine].starting = true;
-            self.at(time, Event::Start(machine));
-        }
-    }
-
-    fn start(&mut self, machine: usize) -> Result<(), String> {
-        let place = &mut self.machines[machine];
-        place.starting = false;
-        if place.process.is_some() {
-            return Ok(());
-        }
-        let first = machine == 0 && place.incarnation == Incarnation(0) && place.id == MemberId(1);
-        place.incarnation.0 += 1;
-        let identity = Identity { id: place.id, incarnation: place.incarnation, address: address_of(machine) };
-        let start = if first {
-            Start::Found { cluster: ClusterId(self.plan.seed), first_view: FIRST_VIEW }
-        } else {
-            let seeds = (0..self.plan.nodes).map(address_of).collect();
-            Start::Join { disk: Box::new(place.disk.clone()), seeds }
-        };
-        let habits = Habits { visit: 3, idle: SECOND };
-        let reads = place.clock.reads(self.now);
-        let mut effects = Vec::new();
-        let charter = self.plan.charter.clone();
-        let peer = Peer::start(identity, charter, habits, start, reads, &mut effects, &mut |n| self.choices.below(n));
-        place.process = Some(Process { peer, tick: None, writing: None });
-        self.tally.restarts += u64::from(place.incarnation.0 > 1 || place.id.0 > self.plan.nodes as u64);
-        let (id, incarnation) = (place.id, place.incarnation);
-        self.tell(|| format!("m{machine} starts as {id} {incarnation:?}"));
-        self.do_all(machine, effects)
     }
 
     fn set_alarm(&mut self, machine: usize) {

@@ -38,7 +38,7 @@ fn all_laws_hold() {
 
 #[test]
 fn clusters_of_other_sizes() {
-    for nodes in [1, 2, 3, 8] {
+    for nodes in [1, 2, 3, 4, 6, 8] {
         let outcome = run(&Storm { nodes, seeds: 20, first_seed: 1, seconds: 60 }, &|| {});
         if let Some(broken) = outcome.first {
             panic!("{nodes} nodes: {broken}");

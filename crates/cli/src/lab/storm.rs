@@ -11,7 +11,7 @@ use crate::output::{print, progress, tell, thousands};
 /// More than this are surely a slip of the keyboard.
 const MOST_SEEDS: u64 = 10_000_000;
 const NODES: std::ops::RangeInclusive<usize> = 1..=32;
-const SECONDS: std::ops::RangeInclusive<u64> = 45..=3600;
+const SECONDS: std::ops::RangeInclusive<u64> = 60..=3600;
 
 /// Let everything go wrong around whole clusters of the lock service, many times.
 #[derive(clap::Args)]
@@ -54,13 +54,14 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         ensure!(
             (1..=MOST_SEEDS).contains(&self.seeds),
-            "seeds is {}; take at least 1 and at most {MOST_SEEDS}, such as --seeds 100",
-            self.seeds
+            "seeds is {}; take at least 1 and at most {}, such as --seeds 100",
+            self.seeds,
+            thousands(MOST_SEEDS)
         );
         ensure!(NODES.contains(&self.nodes), "nodes is {}; take from 1 to 32, such as --nodes 5", self.nodes);
         ensure!(
             SECONDS.contains(&self.seconds),
-            "seconds is {}; take from 45, so that a storm can calm down, to 3600, such as --seconds 60",
+            "seconds is {}; take from 60, so that a storm can calm down, to 3600, such as --seconds 120",
             self.seconds
         );
         let storm = Storm { nodes: self.nodes, seeds: self.seeds, first_seed: self.seed, seconds: self.seconds };
@@ -93,6 +94,7 @@ fn as_json(storm: &Storm, outcome: &Outcome, seconds: f64) -> serde_json::Value 
         "seeds": seeds, "first_seed": storm.first_seed, "simulated_seconds": seeds * storm.seconds,
         "grants": tally.grants, "crashes": tally.crashes, "restarts": tally.restarts,
         "partitions": tally.partitions, "view_changes": tally.view_changes, "forgotten": tally.forgotten,
+        "pauses": tally.pauses, "leases_lost": tally.leases_lost, "observations": tally.observations, "resizes": tally.resizes,
         "violations": broken.len(), "broken_seeds": broken, "violation": violation, "seconds": seconds,
     })
 }
@@ -109,6 +111,8 @@ fn describe(storm: &Storm, outcome: &Outcome) -> String {
         ("leases lost", tally.leases_lost),
         ("view changes", tally.view_changes),
         ("names forgotten", tally.forgotten),
+        ("resizes", tally.resizes),
+        ("observations", tally.observations),
     ];
     let counted = counted.map(|(what, count)| format!("{:>15}  {}\n", thousands(count), what)).concat();
     let verdict = match outcome.broken.len() {

@@ -45,6 +45,8 @@ pub(super) struct Leadership {
     pub(super) snapshots: BTreeMap<MemberId, Nanos>,
     /// Where its command stands that is not yet agreed on.
     pub(super) proposed: Option<u64>,
+    /// Who is to be given a vote, and the round that began when that was wished for.
+    pub(super) wished: Option<(BTreeSet<MemberId>, u64)>,
 }
 
 /// What one who follows last answered.
@@ -82,6 +84,7 @@ impl Leadership {
             answers: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             proposed: None,
+            wished: None,
         }
     }
 

@@ -49,14 +49,47 @@ impl Agreement {
         if self.established().is_none() || voters.is_empty() || !self.is_config_agreed_on() {
             return false;
         }
-        let Some(next) = self.next_config(voters, non_voters) else { return false };
+        let newcomers = voters.difference(&self.config().voters).copied().collect();
+        let are_ready = self.are_there(now, newcomers, cx);
+        let Some(next) = self.next_config(voters, non_voters, are_ready).filter(|_| self.is_idle()) else {
+            return false;
+        };
         let position = self.node.propose_config(mirror::cluster_config(&next));
         assert!(!position.is_invalid(), "a leader can change a configuration that is not being changed");
         self.conclude(now, Held::default(), cx);
         true
     }
 
-    fn next_config(&self, voters: &BTreeSet<MemberId>, non_voters: &BTreeSet<MemberId>) -> Option<Config> {
+    /// Whether all who are to be given a vote have caught up, and have answered since that was wished for. What comes late from
+    /// one that is gone is no answer to that: with its vote the cluster would be gone too.
+    fn are_there(&mut self, now: Nanos, newcomers: BTreeSet<MemberId>, cx: &mut Cx<'_>) -> bool {
+        let caught_up = newcomers.iter().all(|id| self.caught_up(*id));
+        let Some(leadership) = self.office.leadership_mut() else { return false };
+        if !caught_up {
+            leadership.wished = None;
+            return false;
+        }
+        if let Some((wished, round)) = &leadership.wished
+            && *wished == newcomers
+        {
+            return newcomers.iter().all(|id| *id == self.me || leadership.round_of(*id) >= *round);
+        }
+        if !newcomers.is_empty()
+            && let Some(round) = self.confirm(now, cx)
+            && let Some(leadership) = self.office.leadership_mut()
+        {
+            leadership.wished = Some((newcomers, round));
+            return false;
+        }
+        true
+    }
+
+    fn next_config(
+        &self,
+        voters: &BTreeSet<MemberId>,
+        non_voters: &BTreeSet<MemberId>,
+        are_ready: bool,
+    ) -> Option<Config> {
         let config = self.config();
         let missing: BTreeSet<MemberId> =
             voters.union(non_voters).copied().filter(|id| !config.contains(*id)).collect();
@@ -65,7 +98,6 @@ impl Agreement {
             return Some(Config { non_voters, ..config });
         }
         if config.voters != *voters {
-            let are_ready = voters.difference(&config.voters).all(|id| self.caught_up(*id));
             let non_voters = config.non_voters.difference(voters).copied().collect();
             return are_ready.then(|| Config { voters: config.voters, new_voters: voters.clone(), non_voters });
         }

@@ -9,7 +9,7 @@ use alloc::{
 use noraft::{Actions, LogEntries, LogEntry, LogIndex, Message as RaftMessage, NodeId};
 
 use super::{
-    Agreement, Ballot, Batch, Cx, Event, MOST_ENTRIES, Message, Nanos, Pen, SNAPSHOT_AFTER, Snapshot, mirror,
+    Agreement, Ballot, Batch, Cx, Event, MOST_ENTRIES, Message, Nanos, Pen, Snapshot, mirror,
     office::{Leadership, Office},
 };
 use crate::identity::MemberId;
@@ -218,7 +218,7 @@ impl Agreement {
 
     /// After enough entries the views stand for them, on disk and in memory.
     fn compact(&mut self, cx: &mut Cx<'_>) {
-        let is_enough = self.applied - self.base.position.index >= SNAPSHOT_AFTER;
+        let is_enough = self.applied - self.base.position.index >= self.pace.compaction;
         // Who was put back by check-quorum knows less to be agreed on than it has applied; it will again.
         if !is_enough || self.node.commit_index().get() < self.applied {
             return;

@@ -82,15 +82,36 @@ fn of_those_who_do_not_hear_each_other_the_worst_connected_goes() {
     for (id, unheard) in [(1, &[3][..]), (2, &[3]), (3, &[1, 2]), (4, &[])] {
         leadership.on_heartbeat(SECOND, &views, heartbeat(id, 101, unheard), 7);
     }
+    // All are to have had the time to say so.
     leadership.condemn(SECOND, MemberId(1), &views.charter);
+    assert!(leadership.tenants.values().all(|tenant| !tenant.condemned));
+    let later = SECOND + views.charter.lease / 4;
+    leadership.condemn(later, MemberId(1), &views.charter);
     for id in 1..=4 {
-        leadership.on_heartbeat(2 * SECOND, &views, heartbeat(id, 101, &[]), 8);
+        leadership.on_heartbeat(later, &views, heartbeat(id, 101, &[]), 8);
     }
-    let renewed: Vec<_> = leadership.answer(2 * SECOND, 8).into_iter().filter(|renewal| renewal.round == 8).collect();
+    let renewed: Vec<_> = leadership.answer(later, 8).into_iter().filter(|renewal| renewal.round == 8).collect();
     assert_eq!(renewed.iter().map(|renewal| renewal.id.0).collect::<Vec<_>>(), [1, 2, 4]);
-    leadership.on_heartbeat(2 * SECOND, &views, heartbeat(1, 101, &[2]), 9);
-    leadership.condemn(2 * SECOND, MemberId(1), &views.charter);
+    for now in [later, later + views.charter.lease / 4] {
+        leadership.on_heartbeat(now, &views, heartbeat(1, 101, &[2]), 9);
+        leadership.on_heartbeat(now, &views, heartbeat(2, 101, &[]), 9);
+        leadership.condemn(now, MemberId(1), &views.charter);
+    }
     assert!(!leadership.tenants[&MemberId(2)].condemned, "one a lease");
+}
+
+#[test]
+fn nobody_goes_because_it_does_not_hear_one_that_is_not_there() {
+    let (mut leadership, views) = (Leadership::default(), views(&[1, 2, 3]));
+    leadership.on_heartbeat(SECOND, &views, heartbeat(3, 101, &[]), 7);
+    let lease = views.charter.lease;
+    for now in (1..20).map(|ninth| SECOND + lease / 3 + ninth * lease / 9) {
+        for id in 1..=2 {
+            leadership.on_heartbeat(now, &views, heartbeat(id, 101, &[3]), 7);
+        }
+        leadership.condemn(now, MemberId(1), &views.charter);
+    }
+    assert!(leadership.tenants.values().all(|tenant| !tenant.condemned), "3 goes when its lease is over");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::{
     lane::Lane,
     name::Name,
     shard::{self, Nanos, Shard, Waiter, Why},
-    view::ViewNumber,
+    view::{View, ViewNumber},
 };
 
 /// What a client wants.
@@ -209,6 +209,12 @@ impl Peer {
     #[must_use]
     pub fn why(&self, name: &Name) -> Why {
         self.lanes[usize::from(name.shard(self.charter.shards))].shard.why(name)
+    }
+
+    /// The view that it is a member of.
+    #[must_use]
+    pub fn view(&self) -> Option<&View> {
+        self.member().map(|member| &member.view)
     }
 
     /// How it is.

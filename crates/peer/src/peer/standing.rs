@@ -70,7 +70,7 @@ impl Peer {
         let Standing::Member(member) = &mut self.standing else { return !self.has_stopped() };
         let stop = member.lease.stop(&self.charter);
         if cx.now >= stop {
-            self.stop(Stopped::LeaseOver, cx);
+            self.stop(self.end_of_membership(), cx);
             return false;
         }
         let danger = cx.now >= member.lease.danger(&self.charter);
@@ -79,6 +79,12 @@ impl Peer {
         }
         member.warned = danger;
         true
+    }
+
+    /// One that wanted to go, and holds nothing, has lost nothing.
+    pub(super) fn end_of_membership(&self) -> Stopped {
+        let leaves = self.member().is_some_and(|member| member.leaving) && !self.holds_anything();
+        if leaves { Stopped::Left } else { Stopped::LeaseOver }
     }
 
     pub(super) fn stop(&mut self, why: Stopped, cx: &mut Cx<'_>) {
@@ -97,10 +103,7 @@ impl Peer {
         let node = view.process(self.me.id, self.me.incarnation);
         match (&mut self.standing, node) {
             (Standing::Stopped, _) | (Standing::Outside, None) => return,
-            (Standing::Member(member), None) => {
-                let why = if member.leaving { Stopped::Left } else { Stopped::LeaseOver };
-                return self.stop(why, cx);
-            }
+            (Standing::Member(_), None) => return self.stop(self.end_of_membership(), cx),
             (Standing::Member(member), Some(node)) => {
                 member.view = view.clone();
                 member.node = node;
@@ -160,20 +163,32 @@ impl Peer {
             }
             return;
         };
-        let leaves = member.leaving && !self.lanes.iter().any(|lane| lane.shard.holds_anything());
+        let leave = Membership::Leave { view: member.view.number };
+        let leave = Some(leave).filter(|_| member.leaving && !self.holds_anything());
         let heartbeat = Membership::Heartbeat {
             sent,
             view: member.view.number,
             unheard: self.unheard(cx.now),
             wants_view: self.wants_view,
         };
-        for message in [Some(heartbeat), leaves.then_some(Membership::Leave)].into_iter().flatten() {
-            match self.agreement.leader() {
+        let leader = self.agreement.leader();
+        for message in [Some(heartbeat), leave.clone()].into_iter().flatten() {
+            match leader {
                 Some(leader) if leader == id => self.on_membership(id, self.me.incarnation, message, cx),
                 Some(leader) => self.send_to(leader, Body::Membership(message), cx),
                 None => {}
             }
         }
+        // Whom nobody leads is perhaps gone already.
+        if let (Some(leave), None) = (leave, leader) {
+            for address in self.whom_to_ask() {
+                self.send(address, None, Body::Membership(leave.clone()), cx);
+            }
+        }
+    }
+
+    pub(super) fn holds_anything(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.shard.holds_anything())
     }
 
     /// Members that something is owed by since half a lease.

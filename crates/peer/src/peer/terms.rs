@@ -12,6 +12,7 @@ use crate::{
     frame::{Body, Membership},
     identity::{Incarnation, MemberId},
     leadership::{Heartbeat, Leadership},
+    view::ViewNumber,
 };
 
 /// So many addresses are remembered besides those of members.
@@ -21,6 +22,9 @@ impl Peer {
     /// Carries out what the agreement wants done.
     pub(super) fn obey(&mut self, events: Vec<Event>, cx: &mut Cx<'_>) {
         for event in events {
+            if self.has_stopped() {
+                return;
+            }
             match event {
                 Event::Send(to, message) => self.send_to(to, Body::Agreement(message), cx),
                 Event::Persist(batch) => cx.effects.push(Effect::Persist(batch)),
@@ -71,9 +75,10 @@ impl Peer {
                 let unheard = unheard.into_iter().collect();
                 self.on_heartbeat(Heartbeat { id: from, incarnation, sent, view, unheard, wants_view }, cx);
             }
-            Membership::Leave => {
-                if let (Some(leadership), Some(views)) = (&mut self.leadership, self.agreement.views()) {
-                    leadership.on_leave(views, from, incarnation);
+            Membership::Leave { view } => self.on_leave(from, incarnation, view, cx),
+            Membership::Gone { process } => {
+                if process == self.me.incarnation && self.end_of_membership() == Stopped::Left {
+                    self.stop(Stopped::Left, cx);
                 }
             }
             Membership::Renewed { process, sent } => {
@@ -106,7 +111,7 @@ impl Peer {
         }
         // As long as its vote may be needed, whoever was removed keeps its disk, and goes on voting.
         let retired = views.is_retired(from);
-        if retired && !self.agreement.agreed_config().is_voter(from) {
+        if retired && !self.agreement.agreed_config().is_voter(from) && !self.agreement.config().is_voter(from) {
             return Membership::Retired;
         }
         if self.leadership.is_some() && !retired {
@@ -114,6 +119,17 @@ impl Peer {
         }
         let leader = self.agreement.leader().and_then(|leader| self.addresses.get(&leader).cloned());
         Membership::NotLeader(leader)
+    }
+
+    /// A process that was a member in that view wants to go, or is gone already and does not know.
+    fn on_leave(&mut self, id: MemberId, incarnation: Incarnation, view: ViewNumber, cx: &mut Cx<'_>) {
+        let Some(views) = self.agreement.views() else { return };
+        let is_member = views.members().get(&id).is_some_and(|member| member.incarnation == incarnation);
+        if is_member && let Some(leadership) = &mut self.leadership {
+            leadership.on_leave(views, id, incarnation);
+        } else if !is_member && view < views.number() && id != self.me.id {
+            self.send_to(id, Body::Membership(Membership::Gone { process: incarnation }), cx);
+        }
     }
 
     fn on_heartbeat(&mut self, heartbeat: Heartbeat, cx: &mut Cx<'_>) {
@@ -142,9 +158,12 @@ impl Peer {
                 self.propose(changes, cx);
             }
         }
-        self.with_agreement(cx, |agreement, now, cx| {
-            agreement.reconfigure(now, &wanted, &audience, cx);
-        });
+        // Not while a view is on its way: whoever that removes is not to be given a vote any more.
+        if !self.agreement.is_proposing() {
+            self.with_agreement(cx, |agreement, now, cx| {
+                agreement.reconfigure(now, &wanted, &audience, cx);
+            });
+        }
     }
 
     fn propose(&mut self, changes: Vec<crate::views::Change>, cx: &mut Cx<'_>) {

@@ -97,6 +97,41 @@ fn who_has_not_caught_up_gets_no_vote() {
 }
 
 #[test]
+fn who_has_not_answered_since_it_was_to_have_a_vote_gets_none() {
+    let mut world = World::new(32, 1..=2);
+    reach(&mut world, &members([1]));
+    let leader = world.leader().expect("somebody leads");
+    let (wanted, other, none) = (members([2]), members([2]), members([]));
+    world.call(leader, |process, now, cx| process.reconfigure(now, &members([1]), &other, cx));
+    world.run(ELECTION);
+    assert!(world.process(leader).caught_up(MemberId(2)), "it was there a moment ago");
+    world.cut.insert((MemberId(2), leader));
+    for _ in 0..20 {
+        world.call(leader, |process, now, cx| process.reconfigure(now, &wanted, &none, cx));
+        world.run(ELECTION / 10);
+    }
+    assert_eq!(world.process(leader).config().all_voters().collect::<BTreeSet<_>>(), members([1]));
+    world.cut.clear();
+    reach(&mut world, &wanted);
+}
+
+#[test]
+fn what_is_agreed_on_does_not_become_less_when_a_leader_steps_down() {
+    let (mut world, leader) = cluster(31, 1..=3);
+    agree(&mut world);
+    world.run(4 * ELECTION);
+    let (applied, before) = (world.process(leader).applied(), world.process(leader).agreed_config());
+    assert_eq!(before.voters, members(1..=3));
+    for other in world.ids() {
+        world.cut.extend([(leader, other), (other, leader)]);
+    }
+    world.run(20 * ELECTION);
+    assert!(world.process(leader).leads().is_none(), "it hears nobody");
+    assert_eq!(world.process(leader).applied(), applied, "its views are as they were");
+    assert_eq!(world.process(leader).agreed_config(), before, "and so is who has a vote");
+}
+
+#[test]
 fn what_is_agreed_on_is_told_at_once() {
     let (mut world, leader) = cluster(11, 1..=3);
     world.weather = Weather { delay: PACE.heartbeat / 20, writing: PACE.heartbeat / 20, ..FAIR };

@@ -9,7 +9,7 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 use vez_peer::{
-    agreement::{Agreement, Batch, Cx, Disk, Event, Message, Nanos, Pace},
+    agreement::{Agreement, Batch, Cx, Disk, Event, Message, Nanos, Pace, SNAPSHOT_AFTER},
     charter::Charter,
     identity::{Address, ClusterId, Incarnation, MemberId},
     views::{Change, Views},
@@ -18,7 +18,7 @@ use vez_peer::{
 use crate::laws::Laws;
 
 /// A heartbeat every 10 ms, an election after 50 to 100.
-pub(crate) const PACE: Pace = Pace { heartbeat: 10_000_000, election: 50_000_000 };
+pub(crate) const PACE: Pace = Pace { heartbeat: 10_000_000, election: 50_000_000, compaction: SNAPSHOT_AFTER };
 /// As long as the shortest wait for a leader.
 pub(crate) const ELECTION: Nanos = PACE.election;
 

@@ -205,7 +205,7 @@ impl Explorer {
 impl Process {
     pub(crate) fn new(standing: Standing, view: usize) -> Self {
         Self {
-            shard: Shard::new(Habits { visit: 1, idle: IDLE }, Algorithms::default()),
+            shard: Shard::new(Habits { visit: 1, idle: IDLE, ..Habits::default() }, Algorithms::default()),
             standing,
             view,
             waiting: Vec::new(),

@@ -18,9 +18,9 @@ const SECONDS: std::ops::RangeInclusive<u64> = 60..=3600;
 #[command(
     after_help = "In each storm a cluster of the lock service lives through crashes, instant and late restarts, lost, doubled and reordered \
 messages, one-way and bridge partitions, pauses longer than the lease, wrong clocks, slow and failing disks, members that leave and join, and clients that ask \
-for locks, semaphores, groups, readers and writers and elections, wait, try, give up, hold and vanish. Then nothing goes wrong any more. The laws: \
-those whose lease has not run out exclude each other; fences only grow, and no two grants share one; nobody waits for ever; no \
-permit is made up or lost; memory returns to its base. One seed in eight has clocks that are worse than declared: in those only the fences have to hold.
+for locks, semaphores, groups, readers and writers and elections, wait, try, give up, hold and vanish, resize semaphores and observe elections. Then nothing goes wrong any more. The laws: \
+those whose lease has not run out exclude each other; fences only grow, and no two grants share one; nobody waits for ever, and no wait ends before its time; no \
+permit is made up or lost, and no size; observers see who leads; a view has the same members for all; memory returns to its base. One seed in eight has clocks that are worse than declared: in those only the fences have to hold.
 
 Examples:
   vez lab storm --seeds 100

@@ -5,6 +5,7 @@ mod cluster;
 use cluster::{Cluster, name, session};
 use vez_peer::{
     ask::{Ask, Failure, Kind, Patience, RequestId},
+    name::Name,
     shard::Message,
 };
 
@@ -102,6 +103,27 @@ fn where_a_resize_is_cut_short_the_later_size_wins_and_it_is_asked_for_again() {
     assert_eq!(was_resized(&cluster, resize), Some(3));
     let next = cluster.ask_for(other, &name(), take(3, 1), Patience::Endless);
     assert_eq!((cluster.failure_of(next), cluster.fence_of(next)), (None, None), "three are inside");
+}
+
+/// Whoever re-enters first, and whether it knows the new size or not.
+#[test]
+fn of_those_who_re_enter_the_one_who_knows_the_later_size_is_right() {
+    for home in 0..3 {
+        let mut cluster = Cluster::new();
+        let names = (0..100_u8).map(|letter| Name::new(&[letter]).expect("short"));
+        let name = names.into_iter().find(|name| cluster.home(name) == home).expect("one of three");
+        let [one, other] = [(home + 1) % 3, (home + 2) % 3];
+        for node in [home, one] {
+            cluster.ask(node, &name, take(2, 1)).expect("there is room for both");
+        }
+        // The home takes note itself, and tells nobody else; and whoever wanted it does not ask again.
+        cluster.lost = |message| matches!(message, Message::Sized { .. });
+        cluster.resize(other, &name, 3);
+        cluster.happen(other, |shard, out| shard.end_session(0, session(other), out));
+        cluster.lost = |_| false;
+        cluster.next_view();
+        assert!(cluster.ask(other, &name, take(3, 1)).is_some(), "{home}");
+    }
 }
 
 #[test]

@@ -188,13 +188,23 @@ impl World<'_> {
             _ => {}
         }
         self.law.asked(self.now, machine, request, ask.clone(), patience);
+        let (beside, again) = (self.whims.one_in(6), self.whims.one_in(2).then(|| (name.clone(), ask.clone())));
         self.call(machine, Call::Acquire { session, request, name, ask, patience })?;
-        if self.whims.one_in(6) { self.ask_beside(client, session, reads) } else { Ok(()) }
+        if beside { self.ask_beside(client, session, reads, again) } else { Ok(()) }
     }
 
-    /// A client has a second request under way, and when that is granted, it gives it back.
-    fn ask_beside(&mut self, client: usize, session: SessionId, reads: Nanos) -> Result<(), String> {
-        let (name, ask) = self.wish(client);
+    /// A client has a second request under way, perhaps for the same once more, and when that is granted, it gives it back.
+    fn ask_beside(
+        &mut self,
+        client: usize,
+        session: SessionId,
+        reads: Nanos,
+        again: Option<(Name, Ask)>,
+    ) -> Result<(), String> {
+        let (name, ask) = match again {
+            Some((name, most)) => (name.clone(), self.wish_of(client, &name, most)),
+            None => self.wish(client),
+        };
         let request = self.next_request();
         let patience = Patience::Until(reads + self.whims.below(1500 * MILLISECOND));
         let machine = self.clients[client].machine;

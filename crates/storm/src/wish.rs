@@ -56,14 +56,20 @@ impl World<'_> {
     pub(crate) fn wish(&mut self, client: usize) -> (Name, Ask) {
         let names = names();
         let (name, most) = names[self.whims.index(names.len())].clone();
+        let ask = self.wish_of(client, &name, most);
+        (name, ask)
+    }
+
+    /// Something that can be asked of a name, of which this is the most.
+    pub(crate) fn wish_of(&mut self, client: usize, name: &Name, most: Ask) -> Ask {
         let most = match self.whims.below(3) {
             0 if name.as_bytes() == ANYTHING.as_bytes() => Ask::Semaphore { units: 2, weight: 2 },
             1 if name.as_bytes() == ANYTHING.as_bytes() => Ask::Write,
             _ => most,
         };
-        let ask = match most {
+        match most {
             Ask::Semaphore { units, .. } => {
-                let units = self.units.get(&name).copied().unwrap_or(units);
+                let units = self.units.get(name).copied().unwrap_or(units);
                 let weight = 1 + u32::try_from(self.whims.below(units.into())).expect("small");
                 Ask::Semaphore { units, weight }
             }
@@ -71,7 +77,6 @@ impl World<'_> {
             Ask::Write if !self.whims.one_in(3) => Ask::Read,
             Ask::Elect { .. } => Ask::Elect { value: format!("client {client}").into_bytes() },
             Ask::Lock | Ask::Read | Ask::Write => most,
-        };
-        (name, ask)
+        }
     }
 }

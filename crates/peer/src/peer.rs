@@ -228,7 +228,8 @@ pub(crate) struct Cx<'a> {
 }
 
 impl Peer {
-    /// A process begins, by a charter that was [checked](Charter::check). What it wants done at once goes to `effects`; `choose` draws a number below the one it is given.
+    /// A process begins, by a charter that was [checked](Charter::check). What it wants done at once goes to `effects`; `choose`
+    /// draws a number below the one it is given.
     #[must_use]
     pub fn start(
         me: Identity,

@@ -214,6 +214,9 @@ pub enum Failure {
     /// There is nothing to change.
     #[error("{0} is not in use; whoever takes it first says how many units it has")]
     NotInUse(Name),
+    /// A new view came before a resize was done, and now there is nothing to resize.
+    #[error("a new view came while {0} was being resized, and it may have got that size or not; look, or ask again")]
+    Interrupted(Name),
     /// A new view is being settled, and a try does not wait for it.
     #[error("the members are settling view {0}; try again in a moment")]
     Settling(u64),

@@ -144,6 +144,21 @@ fn a_word_of_an_older_size_changes_nothing() {
 }
 
 #[test]
+fn who_is_told_that_there_is_nothing_to_resize_is_told_if_it_may_have_begun() {
+    let mut cluster = Cluster::new();
+    let [_, one, other] = nodes(&cluster);
+    let fence = cluster.ask(one, &name(), take(1, 1)).expect("nobody else is there");
+    cluster.lost = |message| matches!(message, Message::Sized { .. });
+    let resize = cluster.resize(other, &name(), 2);
+    // The only one that was inside is gone when the view changes.
+    cluster.lost = |_| true;
+    cluster.leave(one, &name(), fence);
+    cluster.lost = |_| false;
+    cluster.next_view();
+    assert_eq!(cluster.failure_of(resize), Some(&Failure::Interrupted(name())));
+}
+
+#[test]
 fn what_is_not_in_use_or_no_semaphore_cannot_be_resized() {
     for resizer in 0..3 {
         let mut cluster = Cluster::new();

@@ -102,8 +102,10 @@ impl Law {
 
     /// Somebody does not get what it asked for.
     pub(crate) fn deny(&mut self, now: Nanos, request: RequestId, failure: &Failure) -> Result<(), String> {
-        for book in self.names.values_mut() {
-            book.resizes.retain(|resize| resize.request != request);
+        if !matches!(failure, Failure::Interrupted(_)) {
+            for book in self.names.values_mut() {
+                book.resizes.retain(|resize| resize.request != request);
+            }
         }
         let Some(Asked { machine, patience, .. }) = self.asks.get(&request) else { return Ok(()) };
         let reads = self.clocks[*machine].reads(now);

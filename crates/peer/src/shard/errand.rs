@@ -25,7 +25,11 @@ enum Aim {
     /// To see who leads, now and from now on.
     Observe(Option<Sight>),
     /// Another number of units.
-    Resize(u32),
+    Resize {
+        units: u32,
+        /// In so many views it was asked for; in all but the last of them it may have begun.
+        views: u32,
+    },
 }
 
 /// What an observer was told last. Of two sights, the larger is the later: the view comes first, then how many fences had
@@ -43,7 +47,7 @@ impl Aim {
     fn kind(&self) -> Kind {
         match self {
             Self::Observe(_) => Kind::Election,
-            Self::Resize(units) => Kind::Semaphore { units: *units },
+            Self::Resize { units, .. } => Kind::Semaphore { units: *units },
         }
     }
 }
@@ -64,7 +68,7 @@ impl Shard {
         units: u32,
         out: &mut Effects,
     ) {
-        self.take_errand(now, name, request, Errand { session, aim: Aim::Resize(units) }, out);
+        self.take_errand(now, name, request, Errand { session, aim: Aim::Resize { units, views: 0 } }, out);
     }
 
     fn take_errand(&mut self, now: Nanos, name: &Name, request: RequestId, errand: Errand, out: &mut Effects) {
@@ -83,17 +87,22 @@ impl Shard {
             return Err(Failure::NoMember);
         }
         self.may_be(name, aim.kind())?;
-        if matches!(aim, Aim::Resize(0)) {
+        if matches!(aim, Aim::Resize { units: 0, .. }) {
             return Err(Failure::NoUnits(name.clone()));
         }
         self.has_room(name, self.errands.get(name).map(super::Errands::len))
     }
 
     fn run_errand(&mut self, now: Nanos, name: &Name, request: RequestId, out: &mut Effects) {
-        let Some(errand) = self.errands.get(name).and_then(|errands| errands.get(&request)) else { return };
-        match errand.aim {
-            Aim::Observe(_) => self.send_home(now, name, |name| Message::Observe { name, request }, out),
-            Aim::Resize(units) => self.send_home(now, name, |name| Message::Resize { name, request, units }, out),
+        let errand = self.errands.get_mut(name).and_then(|errands| errands.get_mut(&request));
+        match errand.map(|errand| &mut errand.aim) {
+            None => {}
+            Some(Aim::Observe(_)) => self.send_home(now, name, |name| Message::Observe { name, request }, out),
+            Some(Aim::Resize { units, views }) => {
+                *views += 1;
+                let units = *units;
+                self.send_home(now, name, |name| Message::Resize { name, request, units }, out);
+            }
         }
     }
 
@@ -148,6 +157,10 @@ impl Shard {
     /// A client of ours does not get what it wanted. False if there is no such errand.
     pub(super) fn deny_errand(&mut self, name: &Name, request: RequestId, failure: Failure, out: &mut Effects) -> bool {
         let Some(errand) = self.drop_errand(name, request) else { return false };
+        let failure = match (failure, errand.aim) {
+            (Failure::NotInUse(name), Aim::Resize { views: 2.., .. }) => Failure::Interrupted(name),
+            (failure, _) => failure,
+        };
         out.push(Effect::Failed { session: errand.session, request, failure });
         true
     }

@@ -265,13 +265,13 @@ impl Law {
 
 impl Book {
     /// How many units a semaphore may have had when it last let somebody in: as many as were asked for then, or as some resize
-    /// made them that no other is known to have undone since.
+    /// made them that no other is known to have undone since. One that was done later may have begun in an earlier view.
     fn most_units(&self) -> u32 {
         let Some(last) = self.beliefs.iter().max_by_key(|belief| belief.fence) else { return 0 };
         let done = |resize: &Resize| resize.done.map(|(_, since)| since);
         let undone =
             |since: Fence| self.resizes.iter().filter_map(done).any(|later| since < later && later < last.fence);
-        let counts = |resize: &&Resize| done(resize).is_none_or(|since| since < last.fence && !undone(since));
+        let counts = |resize: &&Resize| done(resize).is_none_or(|since| !undone(since));
         let resized = self.resizes.iter().filter(counts).map(|resize| resize.units);
         let asked = match last.ask {
             Ask::Semaphore { units, .. } => units,

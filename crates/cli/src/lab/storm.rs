@@ -95,6 +95,7 @@ fn as_json(storm: &Storm, outcome: &Outcome, seconds: f64) -> serde_json::Value 
         "grants": tally.grants, "crashes": tally.crashes, "restarts": tally.restarts,
         "partitions": tally.partitions, "view_changes": tally.view_changes, "forgotten": tally.forgotten,
         "pauses": tally.pauses, "leases_lost": tally.leases_lost, "observations": tally.observations, "resizes": tally.resizes,
+        "bereft": tally.bereft,
         "violations": broken.len(), "broken_seeds": broken, "violation": violation, "seconds": seconds,
     })
 }
@@ -114,7 +115,9 @@ fn describe(storm: &Storm, outcome: &Outcome) -> String {
         ("resizes", tally.resizes),
         ("observations", tally.observations),
     ];
-    let counted = counted.map(|(what, count)| format!("{:>15}  {}\n", thousands(count), what)).concat();
+    let bereft = (tally.bereft > 0).then_some(("storms that lost too many disks, and ended there", tally.bereft));
+    let line = |(what, count)| format!("{:>15}  {}\n", thousands(count), what);
+    let counted: String = counted.into_iter().chain(bereft).map(line).collect();
     let verdict = match outcome.broken.len() {
         0 => "all laws held".to_owned(),
         1 => "one broke a law".to_owned(),

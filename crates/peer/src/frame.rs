@@ -62,6 +62,7 @@ pub enum Item {
 ///   joiner → anybody   Join         anybody → joiner  NotLeader(who is), or: Wait, Retired, Refused
 ///   member → leader    Heartbeat    leader → member   Renewed, once a majority has confirmed that it leads
 ///   member → anybody   Leave        and the next view is without it; whoever knows that one: Gone
+///   member → leader    Evict        and the lease of the one that is meant runs out
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Membership {
@@ -108,4 +109,6 @@ pub enum Membership {
         /// The process that is meant.
         process: Incarnation,
     },
+    /// Let this member go: do not renew its lease any more.
+    Evict(MemberId),
 }

@@ -23,11 +23,13 @@ pub(crate) struct Lane {
     links: BTreeMap<NodeId, Link<Message>>,
     /// What is to be sent with the next frames.
     outbox: BTreeMap<NodeId, Vec<Item>>,
+    /// How many tokens of locks were passed on.
+    pub handovers: u64,
 }
 
 impl Lane {
     pub(crate) fn new(shard: Shard) -> Self {
-        Self { shard, links: BTreeMap::new(), outbox: BTreeMap::new() }
+        Self { shard, links: BTreeMap::new(), outbox: BTreeMap::new(), handovers: 0 }
     }
 
     /// A new view: nothing of the old one is sent any more.
@@ -47,6 +49,7 @@ impl Lane {
             if let Effect::Send(to, message) = effect {
                 let link = self.links.get_mut(&to).expect("a shard sends to others of its view only");
                 let number = link.send(now, &message);
+                self.handovers += u64::from(matches!(message, Message::Lock { counter: Some(_), .. }));
                 self.outbox.entry(to).or_default().push(Item::Message(number, message));
             } else {
                 rest.push(effect);

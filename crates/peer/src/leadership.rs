@@ -111,6 +111,13 @@ impl Leadership {
         }
     }
 
+    /// Somebody wants a member to go: its lease is not renewed any more, and once that is over, so is its membership.
+    pub(crate) fn evict(&mut self, id: MemberId) {
+        if let Some(tenant) = self.tenants.get_mut(&id) {
+            tenant.condemned = true;
+        }
+    }
+
     /// A member shows itself; `round` is one that begins now.
     pub(crate) fn on_heartbeat(&mut self, now: Nanos, views: &Views, heartbeat: Heartbeat, round: u64) {
         let Heartbeat { id, incarnation, sent, view, unheard, wants_view } = heartbeat;

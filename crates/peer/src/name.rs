@@ -65,12 +65,21 @@ impl fmt::Debug for Name {
 
 impl Serialize for Name {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&self.0)
+        if serializer.is_human_readable() {
+            serializer.collect_str(self) // What a person reads; bytes that are no text are lost on the way.
+        } else {
+            serializer.serialize_bytes(&self.0)
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::new(&Vec::<u8>::deserialize(deserializer)?).map_err(D::Error::custom)
+        let bytes = if deserializer.is_human_readable() {
+            String::deserialize(deserializer)?.into_bytes()
+        } else {
+            Vec::<u8>::deserialize(deserializer)?
+        };
+        Self::new(&bytes).map_err(D::Error::custom)
     }
 }

@@ -3,6 +3,7 @@
 mod calls;
 mod frames;
 mod standing;
+mod status;
 mod terms;
 
 use alloc::{
@@ -13,15 +14,16 @@ use alloc::{
 
 use self::standing::Standing;
 pub use self::{
-    calls::{Call, Status},
+    calls::Call,
     standing::Stopped,
+    status::{MemberStatus, Standings, Status},
 };
 use crate::{
     agreement::{self, Agreement, Batch, Disk, Pace},
     ask::{Failure, Leader, RequestId, SessionId, Size},
     charter::Charter,
     fence::Fence,
-    frame::Frame,
+    frame::{Body, Frame},
     identity::{Address, ClusterId, Incarnation, MemberId},
     lane::Lane,
     leadership::Leadership,
@@ -90,6 +92,8 @@ pub struct Counts {
     pub strangers: u64,
     /// What a member cannot have done, if it runs the same code.
     pub violations: u64,
+    /// Tokens of locks passed to other members.
+    pub handovers: u64,
 }
 
 /// How a process begins.
@@ -124,6 +128,19 @@ pub enum Input {
     Call(Call),
     /// Take no new requests, and leave once nothing is held here any more.
     Leave,
+    /// Let this member go, whether it wants to or not: its lease is not renewed any more.
+    Evict(MemberId),
+}
+
+impl Input {
+    /// Whether a leader may have something to do after it. What clients and shards do is none of its business.
+    fn is_about_members(&self) -> bool {
+        match self {
+            Self::Tick | Self::Written | Self::Leave | Self::Evict(_) => true,
+            Self::Frame(frame) => !matches!(frame.body, Body::Shard { .. }),
+            Self::Call(_) => false,
+        }
+    }
 }
 
 /// Something that a process wants done.
@@ -270,7 +287,7 @@ impl Peer {
         peer.learn_addresses();
         let mut cx = Cx { now, effects, choose };
         peer.obey(events, &mut cx);
-        peer.go_on(&mut cx);
+        peer.go_on(true, &mut cx);
         peer
     }
 
@@ -282,27 +299,36 @@ impl Peer {
             return;
         }
         self.end_overdue_sessions(&mut cx);
+        let about_members = input.is_about_members();
         match input {
             Input::Tick => {}
             Input::Frame(frame) => self.on_frame(*frame, &mut cx),
             Input::Written => self.with_agreement(&mut cx, |agreement, now, cx| agreement.on_written(now, cx)),
             Input::Call(call) => self.on_call(call, &mut cx),
             Input::Leave => self.leave(&mut cx),
+            Input::Evict(id) => self.evict(id, &mut cx),
         }
-        self.go_on(&mut cx);
+        self.go_on(about_members, &mut cx);
     }
 
-    /// Does what is due, and sends what has been gathered.
-    fn go_on(&mut self, cx: &mut Cx<'_>) {
+    /// Does what is due, and sends what has been gathered. What a leader does is long, and clients come often: it is left
+    /// out where nothing about members can have changed.
+    fn go_on(&mut self, mut about_members: bool, cx: &mut Cx<'_>) {
         if self.has_stopped() {
             return;
         }
         if self.agreement.deadline() <= cx.now {
+            about_members = true;
             self.with_agreement(cx, |agreement, now, cx| agreement.on_tick(now, cx));
         }
         self.tick_lanes(cx);
-        self.beat(cx);
-        self.lead(cx);
+        if self.next_beat <= cx.now && !self.has_stopped() {
+            about_members = true;
+            self.beat(cx);
+        }
+        if about_members {
+            self.lead(cx);
+        }
         self.flush(cx);
     }
 
@@ -321,7 +347,7 @@ impl Peer {
     /// What was counted.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.counts
+        Counts { handovers: self.lanes.iter().map(|lane| lane.handovers).sum(), ..self.counts }
     }
 
     fn with_agreement(&mut self, cx: &mut Cx<'_>, happen: impl FnOnce(&mut Agreement, Nanos, &mut agreement::Cx<'_>)) {

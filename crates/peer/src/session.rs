@@ -40,7 +40,19 @@ impl Sessions {
     /// A client shows itself. False if it is not there any more.
     pub fn renew(&mut self, now: Nanos, session: SessionId) -> bool {
         let Some(ttl) = self.all.get(&session).map(|session| session.ttl) else { return false };
-        self.open(now, session, ttl)
+        ttl.is_none_or(|ttl| self.extend(now, session, ttl))
+    }
+
+    /// A client is there for at least so long from now. What it was promised before is never shortened. False if it is not
+    /// there any more.
+    pub fn extend(&mut self, now: Nanos, session: SessionId, by: Nanos) -> bool {
+        let Some(known) = self.all.get_mut(&session) else { return false };
+        let Some(end) = known.end else { return true }; // It lasts as long as its connection.
+        let later = end.max(now.saturating_add(by));
+        known.end = Some(later);
+        self.ends.remove(&(end, session));
+        self.ends.insert((later, session));
+        true
     }
 
     /// A client goes. False if it was not there.
@@ -97,6 +109,19 @@ mod tests {
         assert_eq!((sessions.overdue(150), sessions.overdue(190)), (None, Some(one)));
         assert!(sessions.end(one) && !sessions.end(one) && !sessions.renew(191, one));
         assert_eq!((sessions.next_end(), sessions.len()), (None, 1));
+    }
+
+    #[test]
+    fn a_session_is_extended_and_never_shortened() {
+        let mut sessions = Sessions::default();
+        let (one, other) = (SessionId(1), SessionId(2));
+        assert!(sessions.open(100, one, Some(50)) && sessions.open(100, other, None));
+        assert!(sessions.extend(110, one, 400) && sessions.renew(120, one) && sessions.extend(120, one, 1));
+        assert_eq!((sessions.next_end(), sessions.deadline(one, 900)), (Some(510), Some(510)));
+        assert!(sessions.extend(110, other, 1), "it lasts as long as its connection");
+        assert_eq!((sessions.next_end(), sessions.deadline(other, 900)), (Some(510), Some(900)));
+        assert!(sessions.renew(490, one) && sessions.end(one) && !sessions.extend(490, one, 9));
+        assert_eq!(sessions.next_end(), None);
     }
 
     #[test]

@@ -33,6 +33,7 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
+use core::ops::Bound;
 
 pub use clients::{Clients, Hold, Waiter};
 pub use effect::{Effect, Effects};
@@ -313,6 +314,16 @@ impl Shard {
     pub fn names(&self) -> (usize, usize) {
         let errands = self.errands.keys().filter(|name| !self.clients.contains_key(*name));
         (self.instances.len(), self.clients.len() + errands.count())
+    }
+
+    /// The names that begin so, come after that one and have clients here, in order.
+    pub fn used_names(&self, prefix: &[u8], after: Option<&Name>) -> impl Iterator<Item = Name> {
+        let begins = move |name: &&Name| name.as_bytes().starts_with(prefix);
+        // No name is empty: without a beginning to look for, the first is the first.
+        let first = || Name::new(prefix).map_or(Bound::Unbounded, Bound::Included);
+        let from = after.map_or_else(first, |after| Bound::Excluded(after.clone()));
+        let range = (from, Bound::Unbounded);
+        self.clients.range::<Name, _>(range).map(|(name, _)| name).take_while(begins).cloned()
     }
 
     /// Sends something to the home of a name; at the home itself it happens at once.

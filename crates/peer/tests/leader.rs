@@ -45,12 +45,18 @@ impl Five {
             five.carry_out(number as usize, effects);
         }
         five.pass(20_000);
-        assert!(five.peers.iter().all(|peer| peer.status().settled), "all have joined");
+        assert!(five.peers.iter().all(|peer| peer.is_settled()), "all have joined");
         five
     }
 
     fn leader(&self) -> usize {
-        self.peers.iter().position(|peer| peer.status().leads).expect("somebody leads")
+        self.peers
+            .iter()
+            .position(|peer| {
+                let status = peer.status();
+                status.leader == Some(status.id)
+            })
+            .expect("somebody leads")
     }
 
     fn handle(&mut self, peer: usize, input: Input) {

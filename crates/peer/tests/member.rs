@@ -39,7 +39,7 @@ impl Few {
         let mut few = Self { now: SECOND, ..Self::default() };
         few.start(1, 1, charter, Start::Found { cluster: CLUSTER, first_view: 100 });
         few.pass(3 * SECOND);
-        assert!(few.peers[&1].status().settled);
+        assert!(few.peers[&1].is_settled());
         few
     }
 
@@ -48,7 +48,7 @@ impl Few {
         let mut few = Self::one(charter.clone());
         few.join(2, charter.clone());
         few.pass(5 * SECOND);
-        assert!(few.peers.values().all(|peer| peer.status().settled));
+        assert!(few.peers.values().all(|peer| peer.is_settled()));
         few
     }
 
@@ -271,7 +271,7 @@ fn those_who_came_and_went_do_not_keep_others_from_joining() {
         few.pass(60 * SECOND);
         few.join(2, Charter::new(1));
         few.pass(60 * SECOND);
-        assert!(few.peers[&2].status().view.is_some(), "after {strangers} others, long ago");
+        assert!(few.peers[&2].view().is_some(), "after {strangers} others, long ago");
     }
 }
 

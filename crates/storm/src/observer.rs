@@ -35,7 +35,7 @@ impl World<'_> {
             return if self.whims.one_in(20) && self.now < self.plan.quiet { self.look_away(machine) } else { Ok(()) };
         }
         let process = self.machines[machine].process.as_ref();
-        if process.is_none_or(|process| process.peer.status().view.is_none()) {
+        if process.is_none_or(|process| process.peer.view().is_none()) {
             return Ok(());
         }
         let (session, request) = (SessionId(self.next_request().0), self.next_request());

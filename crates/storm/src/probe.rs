@@ -84,7 +84,7 @@ impl World<'_> {
         for (machine, place) in self.machines.iter().enumerate() {
             let Some(process) = &place.process else { return Err(format!("at the end m{machine} does not run")) };
             let status = process.peer.status();
-            if !status.settled {
+            if !process.peer.is_settled() {
                 let name = Name::new(b"lock/a").expect("short");
                 return Err(format!("at the end m{machine} is not settled: {:?}", process.peer.why(&name)));
             }

@@ -1,17 +1,11 @@
 //! What clients want.
 
-use alloc::vec::Vec;
-
-use serde::Serialize;
-
 use super::{Cx, Effect, Peer};
 use crate::{
     ask::{Ask, Failure, Limit, Patience, RequestId, SessionId},
     fence::Fence,
-    lane::Lane,
     name::Name,
-    shard::{self, Nanos, Shard, Waiter, Why},
-    view::{View, ViewNumber},
+    shard::{self, Nanos, Shard, Waiter},
 };
 
 /// What a client wants.
@@ -26,6 +20,13 @@ pub enum Call {
     },
     /// It shows itself.
     Renew(SessionId),
+    /// It is to be there for at least so long from now, if its time is limited at all.
+    Extend {
+        /// Which.
+        session: SessionId,
+        /// How long.
+        by: Nanos,
+    },
     /// It is gone.
     End(SessionId),
     /// It wants to be inside.
@@ -79,25 +80,6 @@ pub enum Call {
     },
 }
 
-/// How a process is.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Status {
-    /// The view that it is a member of.
-    pub view: Option<ViewNumber>,
-    /// Whether all shards are settled in it.
-    pub settled: bool,
-    /// Whether it leads the agreement.
-    pub leads: bool,
-    /// How many sessions there are.
-    pub sessions: usize,
-    /// How many names something is known of here in this view.
-    pub names: usize,
-    /// How many names have clients here.
-    pub used_names: usize,
-    /// How many messages to other members have not been acknowledged.
-    pub unacknowledged: usize,
-}
-
 impl Peer {
     pub(super) fn on_call(&mut self, call: Call, cx: &mut Cx<'_>) {
         match call {
@@ -107,6 +89,10 @@ impl Peer {
             },
             Call::Renew(session) => {
                 let open = self.sessions.renew(cx.now, session);
+                self.tell_deadline(session, open, cx);
+            }
+            Call::Extend { session, by } => {
+                let open = self.sessions.extend(cx.now, session, by);
                 self.tell_deadline(session, open, cx);
             }
             Call::End(session) => self.end_session(session, cx),
@@ -203,32 +189,5 @@ impl Peer {
         let lane = &mut self.lanes[usize::from(name.shard(self.charter.shards))];
         let effects = lane.run(now, |shard, out| happen(now, shard, out));
         self.carry_out(effects, cx);
-    }
-
-    /// Why somebody would have to wait for a name here.
-    #[must_use]
-    pub fn why(&self, name: &Name) -> Why {
-        self.lanes[usize::from(name.shard(self.charter.shards))].shard.why(name)
-    }
-
-    /// The view that it is a member of.
-    #[must_use]
-    pub fn view(&self) -> Option<&View> {
-        self.member().map(|member| &member.view)
-    }
-
-    /// How it is.
-    #[must_use]
-    pub fn status(&self) -> Status {
-        let names: Vec<_> = self.lanes.iter().map(|lane| lane.shard.names()).collect();
-        Status {
-            view: self.member().map(|member| member.view.number),
-            settled: self.member().is_some() && self.lanes.iter().all(|lane| lane.shard.is_settled()),
-            leads: self.agreement.leads().is_some(),
-            sessions: self.sessions.len(),
-            names: names.iter().map(|(known, _)| known).sum(),
-            used_names: names.iter().map(|(_, used)| used).sum(),
-            unacknowledged: self.lanes.iter().map(Lane::unacknowledged).sum(),
-        }
     }
 }

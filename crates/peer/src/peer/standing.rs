@@ -139,6 +139,12 @@ impl Peer {
         }
     }
 
+    /// When a member does nothing more, unless it is renewed.
+    #[must_use]
+    pub fn stops_at(&self) -> Option<Nanos> {
+        self.member().map(|member| member.lease.stop(&self.charter))
+    }
+
     pub(super) fn member(&self) -> Option<&Membered> {
         match &self.standing {
             Standing::Member(member) => Some(member),
@@ -146,11 +152,8 @@ impl Peer {
         }
     }
 
-    /// Shows itself to the leader, if it is time: by a Heartbeat, or a Join, or a Leave.
+    /// Shows itself to the leader: by a Heartbeat, or a Join, or a Leave.
     pub(super) fn beat(&mut self, cx: &mut Cx<'_>) {
-        if cx.now < self.next_beat || self.has_stopped() {
-            return;
-        }
         self.next_beat = cx.now.saturating_add(self.charter.lease / 9);
         let (id, sent) = (self.me.id, cx.now);
         let Some(member) = self.member() else {
@@ -187,7 +190,9 @@ impl Peer {
         }
     }
 
-    pub(super) fn holds_anything(&self) -> bool {
+    /// Whether a client of this node holds anything.
+    #[must_use]
+    pub fn holds_anything(&self) -> bool {
         self.lanes.iter().any(|lane| lane.shard.holds_anything())
     }
 

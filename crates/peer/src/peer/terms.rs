@@ -76,6 +76,11 @@ impl Peer {
                 self.on_heartbeat(Heartbeat { id: from, incarnation, sent, view, unheard, wants_view }, cx);
             }
             Membership::Leave { view } => self.on_leave(from, incarnation, view, cx),
+            Membership::Evict(id) => {
+                if let Some(leadership) = &mut self.leadership {
+                    leadership.evict(id);
+                }
+            }
             Membership::Gone { process } => {
                 if process == self.me.incarnation && self.end_of_membership() == Stopped::Left {
                     self.stop(Stopped::Left, cx);
@@ -129,6 +134,17 @@ impl Peer {
             leadership.on_leave(views, id, incarnation);
         } else if !is_member && view < views.number() && id != self.me.id {
             self.send_to(id, Body::Membership(Membership::Gone { process: incarnation }), cx);
+        }
+    }
+
+    /// Somebody wants a member to go.
+    pub(super) fn evict(&mut self, id: MemberId, cx: &mut Cx<'_>) {
+        match self.agreement.leader() {
+            Some(leader) if leader == self.me.id => {
+                self.on_membership(leader, self.me.incarnation, Membership::Evict(id), cx);
+            }
+            Some(leader) => self.send_to(leader, Body::Membership(Membership::Evict(id)), cx),
+            None => {} // Whoever wants it says it again.
         }
     }
 

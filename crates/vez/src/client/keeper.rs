@@ -1,0 +1,201 @@
+//! What one has while one has a lock, from outside.
+//!
+//! A task keeps the connection: it renews in time, hears of losses, and releases in the end. A renewal counts from its sending:
+//! how long it took on the way nobody knows.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{oneshot, watch},
+    time::timeout,
+};
+use vez_peer::{fence::Fence, name::Name};
+
+use super::{
+    ClientError, Shared,
+    wire::{Told, Wire},
+};
+use crate::clock::{self, Deadline, Nanos};
+
+const MILLISECOND: Nanos = 1_000_000;
+
+/// A lock that is held, by a node elsewhere. Dropping it releases it, as soon as that is heard of.
+pub struct RemoteGuard {
+    name: Name,
+    fence: Fence,
+    kept: Arc<Kept>,
+    /// Says that it is to be released, and hears what became of that.
+    release: Option<oneshot::Sender<oneshot::Sender<Result<(), ClientError>>>>,
+}
+
+/// What the guard sees of the task.
+#[derive(Default)]
+struct Kept {
+    deadline: AtomicU64,
+    /// When to be warned.
+    danger: AtomicU64,
+    lost: watch::Sender<bool>,
+}
+
+/// The task.
+pub(super) struct Keeper {
+    pub shared: Arc<Shared>,
+    pub name: Name,
+    pub fence: Fence,
+    pub ttl: Option<Duration>,
+    pub wire: Wire,
+}
+
+impl RemoteGuard {
+    /// What is held.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The number of this grant: of two grants of a name, the later has the larger one.
+    #[must_use]
+    pub fn fence(&self) -> Fence {
+        self.fence
+    }
+
+    /// Until when it is held for certain, as things are. It moves on as long as all goes well.
+    #[must_use]
+    pub fn deadline(&self) -> Deadline {
+        let deadline = self.kept.deadline.load(Ordering::Acquire);
+        Deadline(if *self.kept.lost.borrow() { 0 } else { deadline })
+    }
+
+    /// Whether it is lost.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.deadline().is_over()
+    }
+
+    /// Waits until it is lost. If all goes well that never happens.
+    pub async fn lost(&self) {
+        let _ = self.kept.lost.subscribe().wait_for(|lost| *lost).await;
+    }
+
+    /// Waits until it will soon be lost, unless things get better: time to come to an end.
+    pub async fn danger(&self) {
+        let mut lost = self.kept.lost.subscribe();
+        loop {
+            let left = clock::until(self.kept.danger.load(Ordering::Acquire));
+            if left.is_zero() || *lost.borrow() {
+                return;
+            }
+            let _ = timeout(left, lost.wait_for(|lost| *lost)).await;
+        }
+    }
+
+    /// Releases it, and tells whether it was still held: if not, somebody else may have had it already.
+    ///
+    /// # Errors
+    /// If it was lost, or the node cannot be reached.
+    pub async fn release(mut self) -> Result<(), ClientError> {
+        let lost = || ClientError::Refused("LOST the lock was lost".into());
+        let (tell, told) = oneshot::channel();
+        let asked = self.release.take().is_some_and(|release| release.send(tell).is_ok());
+        if asked { told.await.unwrap_or_else(|_| Err(lost())) } else { Err(lost()) }
+    }
+}
+
+impl fmt::Debug for RemoteGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RemoteGuard({:?}, {:?})", self.name, self.fence)
+    }
+}
+
+impl Keeper {
+    pub(super) async fn start(mut self) -> Result<RemoteGuard, ClientError> {
+        let kept = Arc::new(Kept::default());
+        self.renew(&kept).await?;
+        let (release, released) = oneshot::channel();
+        let guard = RemoteGuard { name: self.name.clone(), fence: self.fence, kept: Arc::clone(&kept), release: Some(release) };
+        tokio::spawn(self.run(kept, released));
+        Ok(guard)
+    }
+
+    async fn run(mut self, kept: Arc<Kept>, mut released: oneshot::Receiver<oneshot::Sender<Result<(), ClientError>>>) {
+        loop {
+            let deadline = kept.deadline.load(Ordering::Acquire);
+            let left = clock::until(deadline);
+            tokio::select! {
+                asked = &mut released => {
+                    let result = self.unlock().await;
+                    if let Ok(tell) = asked {
+                        let _ = tell.send(result); // If nobody waits for it, it is released all the same.
+                    }
+                    return;
+                }
+                lost = self.is_lost() => if lost {
+                    break;
+                },
+                () = tokio::time::sleep(left / 3) => {
+                    let renewed = timeout(clock::until(deadline), self.renew(&kept)).await;
+                    if !matches!(renewed, Ok(Ok(()))) {
+                        break;
+                    }
+                }
+            }
+        }
+        // Nothing of it can be used any more: the connection goes with it.
+        kept.lost.send_replace(true);
+    }
+
+    /// Renews, and counts from before that was sent.
+    async fn renew(&mut self, kept: &Kept) -> Result<(), ClientError> {
+        let sent = clock::now();
+        let by = self.ttl.map_or(0, |ttl| ttl.as_millis());
+        let request = [
+            b"EXTEND".to_vec(),
+            self.name.as_bytes().to_vec(),
+            self.fence.to_string().into_bytes(),
+            by.to_string().into_bytes(),
+        ];
+        match self.wire.call(&request).await? {
+            Told::Number(left) => {
+                let left = u64::try_from(left).unwrap_or(0) * MILLISECOND;
+                kept.danger.store(sent + left / 3 * 2, Ordering::Release);
+                kept.deadline.store(sent + left, Ordering::Release);
+                Ok(())
+            }
+            Told::Error(text) => Err(ClientError::Refused(text)),
+            other => Err(ClientError::Strange(format!("{other:?}"))),
+        }
+    }
+
+    /// Hears of a loss, or that the connection has ended.
+    async fn is_lost(&mut self) -> bool {
+        match self.wire.hear().await {
+            Ok(Some(_)) => false, // Nothing was asked.
+            Ok(None) => {
+                let fence = self.fence.to_string();
+                let push = self.wire.push();
+                push.is_some_and(|words| matches!(&words[..], [what, _, number] if what == "lost" && *number == fence))
+            }
+            Err(_) => true,
+        }
+    }
+
+    async fn unlock(mut self) -> Result<(), ClientError> {
+        let fence = self.fence.to_string().into_bytes();
+        let request = [b"UNLOCK".to_vec(), self.name.as_bytes().to_vec(), fence];
+        match self.wire.call(&request).await? {
+            Told::Text(_) => {
+                self.shared.put_back(self.wire);
+                Ok(())
+            }
+            Told::Error(text) => Err(ClientError::Refused(text)),
+            other => Err(ClientError::Strange(format!("{other:?}"))),
+        }
+    }
+}

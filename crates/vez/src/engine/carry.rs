@@ -1,0 +1,110 @@
+//! What a peer wants done.
+
+use std::sync::Arc;
+
+use tracing::{debug, error, info, warn};
+use vez_peer::{
+    ask::{Failure, RequestId, SessionId},
+    fence::LATE_VIEW,
+    peer::Effect,
+};
+
+use super::{Core, Engine, Presence};
+use crate::{clock::Nanos, guard::Guard, wire::Letter};
+
+impl Engine {
+    pub(super) fn carry_out(self: &Arc<Self>, core: &mut Core, mut effects: Vec<Effect>, now: Nanos) {
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Send(to, frame) => core.links.send(&to, &Letter::Frame(frame)),
+                Effect::Persist(batch) => {
+                    if let Some(disk) = &core.disk {
+                        disk.write(core.life, batch);
+                    }
+                }
+                Effect::Granted { session, request, name, fence, .. } => {
+                    self.metrics.granted();
+                    if core.present == Some(request) {
+                        core.outcome = Some(Ok(fence));
+                        continue;
+                    }
+                    let Some(waiting) = core.waiting.remove(&request) else {
+                        core.unclaimed.push((session, name, fence));
+                        continue;
+                    };
+                    self.metrics.waited(now.saturating_sub(waiting.since));
+                    let guard = Guard::new(Arc::clone(self), waiting.session, name, fence, now);
+                    // One who was gone a moment ago has not been inside.
+                    if let Err(Ok(guard)) = waiting.tell.send(Ok(guard)) {
+                        let (session, name, fence) = guard.disarm();
+                        core.unclaimed.push((session.id, name, fence));
+                    }
+                }
+                Effect::Failed { request, failure, .. } => core.refuse(request, failure),
+                Effect::Renewed { session, deadline } => {
+                    if let Some(session) = core.sessions.get(&session) {
+                        session.renewed(deadline);
+                    }
+                    core.answer = Some(Ok(deadline));
+                }
+                Effect::NotOpened { failure, .. } => core.answer = Some(Err(failure)),
+                Effect::Released { result, .. } => core.answer = Some(result.map(|()| 0)),
+                Effect::Ended(session) => {
+                    core.part_with(session);
+                    core.answer = Some(Err(Failure::NoSession));
+                }
+                Effect::Entered(view) => {
+                    info!(view, "is a member");
+                    if view >= LATE_VIEW {
+                        error!(view, "half of all view numbers are used; plan for a new cluster");
+                    }
+                    self.metrics.entered();
+                    self.presence.send_if_modified(|presence| {
+                        let is_new = *presence != Presence::Member;
+                        *presence = Presence::Member;
+                        is_new
+                    });
+                }
+                Effect::Settled(view) => debug!(view, "settled"),
+                Effect::Forgotten(_) => self.metrics.forgotten(),
+                Effect::Violation(member, what) => {
+                    warn!(%member, what, "a member did what it cannot do, if it runs the same version");
+                    self.metrics.violation();
+                }
+                Effect::Danger(stop) => {
+                    let left_ms = stop.saturating_sub(now) / 1_000_000;
+                    warn!(left_ms, "nobody renews the lease of this node: all that is held here is lost soon");
+                }
+                Effect::Stopped(why) => {
+                    info!(?why, "is no member any more");
+                    self.metrics.stopped();
+                    core.lose_all();
+                    core.peer = None;
+                    self.presence.send_replace(Presence::Stopped(why));
+                }
+                // Nobody can ask for these yet.
+                Effect::Observed { .. } | Effect::Resized { .. } => {}
+            }
+        }
+        core.effects = effects;
+    }
+}
+
+impl Core {
+    fn refuse(&mut self, request: RequestId, failure: Failure) {
+        if self.present == Some(request) {
+            self.outcome = Some(Err(failure));
+        } else if let Some(waiting) = self.waiting.remove(&request) {
+            let _ = waiting.tell.send(Err(failure)); // Who is gone need not be told.
+        }
+    }
+
+    /// A session has ended: what it held is lost, and what it waited for it does not get.
+    pub(super) fn part_with(&mut self, session: SessionId) {
+        let Some(session) = self.sessions.remove(&session) else { return };
+        session.lose();
+        for (_, waiting) in self.waiting.extract_if(|_, waiting| waiting.session.id == session.id) {
+            let _ = waiting.tell.send(Err(Failure::NoSession));
+        }
+    }
+}

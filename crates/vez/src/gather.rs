@@ -1,0 +1,249 @@
+//! Asking all members: what is known of names anywhere in the cluster.
+
+use std::{collections::BTreeMap, sync::atomic::{AtomicU64, Ordering}, time::Duration};
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::{sync::oneshot, time::timeout};
+use vez_peer::{
+    fence::Fence,
+    identity::{Address, MemberId},
+    name::Name,
+};
+
+use crate::{
+    clock,
+    identity,
+    inquiry::{Answer, MOST_NAMES, Question, Report},
+    node::{Inner, Node},
+    wire::Letter,
+};
+
+/// So long a member has to answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Questions that were not answered yet.
+#[derive(Default)]
+pub(crate) struct Inquiries {
+    next: AtomicU64,
+    waiting: Mutex<FxHashMap<u64, oneshot::Sender<Answer>>>,
+}
+
+/// What all members know of a name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Picture {
+    /// The name.
+    pub name: Name,
+    /// What each of them says.
+    pub reports: Vec<Report>,
+    /// Who said nothing in time.
+    pub silent: Vec<MemberId>,
+}
+
+/// Names that clients hold or wait for, anywhere.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listing {
+    /// What is known of each, by the members whose clients use it.
+    pub names: Vec<Picture>,
+    /// Who said nothing in time: there may be more.
+    pub silent: Vec<MemberId>,
+    /// Whether there are more than were asked for.
+    pub more: bool,
+}
+
+/// Why a lock is not taken from who holds it.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ReleaseError {
+    /// Nobody holds it so.
+    #[error("nobody holds {0} with the fence {1}; see what is held now")]
+    NotHeld(Name, Fence),
+    /// It may be held by one that cannot be asked.
+    #[error("{} did not answer, and may hold {name} with the fence {fence}; evict the node instead", words(.silent))]
+    Unreachable {
+        /// What.
+        name: Name,
+        /// Which acquisition.
+        fence: Fence,
+        /// Who did not answer.
+        silent: Vec<MemberId>,
+    },
+}
+
+impl Node {
+    /// What all members know of a name.
+    pub async fn show(&self, name: &Name) -> Picture {
+        self.inner().show(name).await
+    }
+
+    /// The names that begin so and that clients hold or wait for, anywhere, up to a number of them.
+    pub async fn list(&self, prefix: &[u8], most: usize) -> Listing {
+        self.inner().list(prefix, most).await
+    }
+
+    /// Takes a lock from who holds it, and tells that client.
+    ///
+    /// # Errors
+    /// If nobody holds it with that fence, or somebody might who cannot be asked.
+    pub async fn force_release(&self, name: &Name, fence: Fence) -> Result<(), ReleaseError> {
+        self.inner().force_release(name, fence).await
+    }
+}
+
+impl Inner {
+    pub(crate) async fn show(&self, name: &Name) -> Picture {
+        let (answers, silent) = self.ask_all(&Question::Show(name.clone())).await;
+        let shown = |answer| match answer {
+            Answer::Shown(report) => Some(*report),
+            Answer::Listed(..) | Answer::Released(_) => None,
+        };
+        Picture { name: name.clone(), reports: answers.into_iter().filter_map(|(_, answer)| shown(answer)).collect(), silent }
+    }
+
+    pub(crate) async fn list(&self, prefix: &[u8], most: usize) -> Listing {
+        let mut names: BTreeMap<Name, Vec<Report>> = BTreeMap::new();
+        let (mut silent, mut more) = (Vec::new(), false);
+        for (id, address) in self.members() {
+            let mut after = None;
+            loop {
+                let question = Question::List { prefix: prefix.to_vec(), after: after.take() };
+                let Some(Answer::Listed(reports, there_is_more)) = self.ask(id, &address, question).await else {
+                    silent.push(id);
+                    break;
+                };
+                after = reports.last().map(|report| report.name.clone());
+                for report in reports {
+                    names.entry(report.name.clone()).or_default().push(report);
+                }
+                if !there_is_more || after.is_none() {
+                    break;
+                }
+                if names.len() >= most {
+                    more = true;
+                    break;
+                }
+            }
+        }
+        more |= names.len() > most;
+        let picture = |(name, reports)| Picture { name, reports, silent: Vec::new() };
+        Listing { names: names.into_iter().take(most).map(picture).collect(), silent, more }
+    }
+
+    pub(crate) async fn force_release(&self, name: &Name, fence: Fence) -> Result<(), ReleaseError> {
+        let (answers, silent) = self.ask_all(&Question::Release { name: name.clone(), fence }).await;
+        if answers.iter().any(|(_, answer)| *answer == Answer::Released(true)) {
+            Ok(())
+        } else if silent.is_empty() {
+            Err(ReleaseError::NotHeld(name.clone(), fence))
+        } else {
+            Err(ReleaseError::Unreachable { name: name.clone(), fence, silent })
+        }
+    }
+
+    /// Answers what somebody else wants to know.
+    pub(crate) fn answer(&self, number: u64, answer_to: &Address, question: Question) {
+        if let Some(answer) = self.know(question) {
+            self.engine.send(answer_to, &Letter::Answer { number, answer });
+        }
+    }
+
+    /// Somebody else has answered.
+    pub(crate) fn answered(&self, number: u64, answer: Answer) {
+        if let Some(asked) = self.inquiries.waiting.lock().remove(&number) {
+            let _ = asked.send(answer); // If nobody waits for it any more, it was late.
+        }
+    }
+
+    async fn ask_all(&self, question: &Question) -> (Vec<(MemberId, Answer)>, Vec<MemberId>) {
+        let asked: Vec<_> = self.members().into_iter().map(|(id, address)| (id, self.pose(id, &address, question.clone()))).collect();
+        let (mut answers, mut silent) = (Vec::new(), Vec::new());
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        for (id, posed) in asked {
+            match tokio::time::timeout_at(deadline, posed.answer()).await.ok().flatten() {
+                Some(answer) => answers.push((id, answer)),
+                None => silent.push(id),
+            }
+        }
+        (answers, silent)
+    }
+
+    async fn ask(&self, id: MemberId, address: &Address, question: Question) -> Option<Answer> {
+        timeout(PATIENCE, self.pose(id, address, question).answer()).await.ok().flatten()
+    }
+
+    fn pose(&self, id: MemberId, address: &Address, question: Question) -> Posed<'_> {
+        if *address == self.settings.address {
+            return Posed::Known(self.know(question));
+        }
+        let number = self.inquiries.next.fetch_add(1, Ordering::Relaxed);
+        let (tell, answer) = oneshot::channel();
+        self.inquiries.waiting.lock().insert(number, tell);
+        let answer_to = self.settings.address.clone();
+        tracing::trace!(to = %identity::words(id), ?question, "asks");
+        self.engine.send(address, &Letter::Question { number, answer_to, question });
+        Posed::Asked { inner: self, number, answer }
+    }
+
+    /// Who is there, and where.
+    fn members(&self) -> Vec<(MemberId, Address)> {
+        let members = self.engine.look(|peer| peer.status().members).unwrap_or_default();
+        members.into_iter().map(|member| (member.id, member.address)).collect()
+    }
+
+    /// What this node itself knows.
+    fn know(&self, question: Question) -> Option<Answer> {
+        match question {
+            Question::Show(name) => self.report(name).map(|report| Answer::Shown(Box::new(report))),
+            Question::List { prefix, after } => {
+                let names = self.engine.look(|peer| peer.used_names(&prefix, after.as_ref(), MOST_NAMES + 1))?;
+                let more = names.len() > MOST_NAMES;
+                let reports = names.into_iter().take(MOST_NAMES).filter_map(|name| self.report(name)).collect();
+                Some(Answer::Listed(reports, more))
+            }
+            Question::Release { name, fence } => Some(Answer::Released(self.revoke(&name, fence))),
+        }
+    }
+
+    fn report(&self, name: Name) -> Option<Report> {
+        let now = clock::now();
+        let (id, why) = self.engine.look(|peer| (peer.id(), peer.why(&name)))?;
+        let label = |session| self.engine.session(session).map_or_else(String::new, |session| session.label.to_string());
+        Some(Report::new(id, name, why, now, label))
+    }
+
+    /// Takes a lock from a client of this node. False, if none holds it so.
+    fn revoke(&self, name: &Name, fence: Fence) -> bool {
+        let holders = self.engine.look(|peer| peer.why(name).holders).unwrap_or_default();
+        let mut holders = holders.into_iter().filter(|holder| holder.fence == Some(fence));
+        let found = holders.find_map(|holder| Some((self.engine.session(holder.session?)?, holder.since?)));
+        let Some((session, since)) = found else { return false };
+        session.revoke(name, fence);
+        self.engine.release(&session, name, fence, since).is_ok()
+    }
+}
+
+/// A question that was posed.
+enum Posed<'a> {
+    Known(Option<Answer>),
+    Asked { inner: &'a Inner, number: u64, answer: oneshot::Receiver<Answer> },
+}
+
+impl Posed<'_> {
+    async fn answer(mut self) -> Option<Answer> {
+        match &mut self {
+            Self::Known(answer) => answer.take(),
+            Self::Asked { answer, .. } => answer.await.ok(),
+        }
+    }
+}
+
+impl Drop for Posed<'_> {
+    fn drop(&mut self) {
+        if let Self::Asked { inner, number, .. } = self {
+            inner.inquiries.waiting.lock().remove(number);
+        }
+    }
+}
+
+fn words(members: &[MemberId]) -> String {
+    members.iter().map(|member| identity::words(*member)).collect::<Vec<_>>().join(", ")
+}

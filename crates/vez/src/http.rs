@@ -1,0 +1,85 @@
+//! Metrics and status, over HTTP.
+
+use std::sync::Arc;
+
+use axum::{
+    Json, Router,
+    extract::{Path, Query, State},
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tracing::error;
+use vez_peer::{name::Name, peer::Standings};
+
+use crate::{clock, node::Inner, resp};
+
+/// What a scraper takes for the text of OpenMetrics.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// So many names are listed.
+const MOST_NAMES: usize = 1000;
+
+/// Which names.
+#[derive(Deserialize)]
+struct Listed {
+    prefix: Option<String>,
+    count: Option<usize>,
+}
+
+type Here = State<Arc<Inner>>;
+
+/// Answers, for ever.
+pub(crate) async fn serve(listener: TcpListener, inner: Arc<Inner>) {
+    let routes = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .route("/v1/status", get(status))
+        .route("/v1/locks", get(locks))
+        .route("/v1/locks/{*name}", get(lock))
+        .with_state(inner);
+    if let Err(error) = axum::serve(listener, routes).await {
+        error!(%error, "HTTP has ended");
+    }
+}
+
+async fn metrics(State(inner): Here) -> Response {
+    let looked = inner.engine.look(|peer| (peer.status(), peer.counts()));
+    let (status, counts) = looked.unzip();
+    let text = inner.engine.metrics.text(status.as_ref(), counts.unwrap_or_default());
+    ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response()
+}
+
+/// Whether this node serves everything now.
+async fn ready(State(inner): Here) -> Response {
+    let standing = inner.engine.look(|peer| peer.status().standing);
+    match standing {
+        Some(Standings::Settled { .. }) => "ready\n".into_response(),
+        Some(standing) => {
+            let (_, why, _) = resp::standing(&standing, clock::now());
+            (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")).into_response()
+        }
+        None => (StatusCode::SERVICE_UNAVAILABLE, "not ready: it begins\n").into_response(),
+    }
+}
+
+async fn status(State(inner): Here) -> Response {
+    let status = inner.engine.look(vez_peer::Peer::status);
+    Json(resp::status(status.as_ref()).into_json()).into_response()
+}
+
+async fn locks(State(inner): Here, Query(query): Query<Listed>) -> Response {
+    let prefix = query.prefix.unwrap_or_default();
+    let listing = inner.list(prefix.as_bytes(), query.count.unwrap_or(MOST_NAMES)).await;
+    Json(resp::listing(&listing).into_json()).into_response()
+}
+
+async fn lock(State(inner): Here, Path(name): Path<String>) -> Response {
+    match Name::new(name.as_bytes()) {
+        Ok(name) => Json(resp::picture(&inner.show(&name).await).into_json()).into_response(),
+        Err(error) => (StatusCode::BAD_REQUEST, Json(json!({ "error": error.to_string() }))).into_response(),
+    }
+}

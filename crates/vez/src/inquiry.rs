@@ -1,0 +1,154 @@
+//! What nodes ask each other on behalf of those who want to know, or to interfere: a question goes to every member, and
+//! whoever does not answer in time is named.
+
+use serde::{Deserialize, Serialize};
+use vez_peer::{
+    ask::{Kind, SessionId},
+    fence::Fence,
+    identity::MemberId,
+    name::Name,
+    shard::{Reason, Why},
+    view::ViewNumber,
+};
+
+use crate::clock::Nanos;
+
+/// So many clients of a name are told of by each node.
+const MOST_CLIENTS: usize = 16;
+/// So many names are told of at once: with all that is told of each, they fit into a letter.
+pub(crate) const MOST_NAMES: usize = 16;
+
+/// What one wants to know of a node, or wants it to do.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) enum Question {
+    /// What it knows of a name.
+    Show(Name),
+    /// The names that begin so and come after that one, and that its clients hold or wait for.
+    List {
+        /// How they begin.
+        prefix: Vec<u8>,
+        /// What they come after.
+        after: Option<Name>,
+    },
+    /// Take this from whoever holds it, if that is a client of the node.
+    Release {
+        /// Which.
+        name: Name,
+        /// Which acquisition.
+        fence: Fence,
+    },
+}
+
+/// What a node says.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    /// That it knows.
+    Shown(Box<Report>),
+    /// These, and whether there are more.
+    Listed(Vec<Report>, bool),
+    /// Whether it was held there.
+    Released(bool),
+}
+
+/// What a node knows of a name.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// The node.
+    pub member: MemberId,
+    /// The name.
+    pub name: Name,
+    /// What it stands for, if it is in use.
+    pub kind: Option<Kind>,
+    /// The view that this is said in.
+    pub view: Option<ViewNumber>,
+    /// The member that requests go through.
+    pub home: Option<MemberId>,
+    /// Clients of this node that hold it, the first of them.
+    pub holders: Vec<Held>,
+    /// Clients of this node that wait for it, the first of them.
+    pub waiting: Vec<Waiting>,
+    /// How many of its clients wait.
+    pub waiters: usize,
+    /// Members that come next, as far as this one knows.
+    pub line: Vec<MemberId>,
+    /// Why somebody has to wait for it on this node.
+    pub because: String,
+}
+
+/// A client that holds a name.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Held {
+    /// The number of its grant.
+    pub fence: Option<Fence>,
+    /// Who it is.
+    pub client: String,
+    /// For how long, in milliseconds.
+    pub held_ms: u64,
+}
+
+/// A client that waits for a name.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Waiting {
+    /// Who it is.
+    pub client: String,
+    /// For how long, in milliseconds.
+    pub waited_ms: u64,
+}
+
+impl Report {
+    /// What a peer says about a name, in the words of its node; `label` knows its clients.
+    pub(crate) fn new(
+        member: MemberId,
+        name: Name,
+        why: Why,
+        now: Nanos,
+        label: impl Fn(SessionId) -> String,
+    ) -> Self {
+        let ago = |since: Nanos| now.saturating_sub(since) / 1_000_000;
+        let held = |holder: &vez_peer::shard::Holder| {
+            let session = holder.session?;
+            let held_ms = holder.since.map_or(0, ago);
+            Some(Held { fence: holder.fence, client: label(session), held_ms })
+        };
+        let waiting = why.waiting.iter().take(MOST_CLIENTS);
+        Self {
+            member,
+            name,
+            kind: why.kind,
+            view: why.view,
+            home: why.home,
+            holders: why.holders.iter().filter_map(held).take(MOST_CLIENTS).collect(),
+            waiting: waiting
+                .map(|(session, _, since)| Waiting { client: label(*session), waited_ms: ago(*since) })
+                .collect(),
+            waiters: why.waiting.len(),
+            line: why.line.iter().take(MOST_CLIENTS).copied().collect(),
+            because: in_words(&why.reason, now),
+        }
+    }
+}
+
+fn in_words(reason: &Reason, now: Nanos) -> String {
+    let ago = |since: &Nanos| format!("{} ms", now.saturating_sub(*since) / 1_000_000);
+    let members = |members: &[MemberId]| {
+        members.iter().map(|member| crate::identity::words(*member)).collect::<Vec<_>>().join(", ")
+    };
+    let one = |member: &MemberId| crate::identity::words(*member);
+    match reason {
+        Reason::Nothing => "nobody has to wait for it here".into(),
+        Reason::HomeKnows(home) => format!("nothing is known of it here; its home, {}, knows", one(home)),
+        Reason::HeldHere => "a client of this node holds it".into(),
+        Reason::Shared => "several hold it together, and there may be room for more".into(),
+        Reason::TokenAt(member) => format!("its token was last seen at {}, which holds it or passes it on", one(member)),
+        Reason::TokenAway => "its token is at another node".into(),
+        Reason::AskedHome(home) => format!("it was asked for at its home, {}, which knows who has the token", one(home)),
+        Reason::InLineAt(home) => format!("it stands in line at its home, {}", one(home)),
+        Reason::Reentering { since, names } => {
+            format!("this node re-enters {} names that it holds in a new view, since {}", names.len(), ago(since))
+        }
+        Reason::Settling { since, missing } => {
+            format!("{} has not settled in the new view, since {}", members(missing), ago(since))
+        }
+        Reason::NoMember => "this node is not a member of the cluster now".into(),
+    }
+}

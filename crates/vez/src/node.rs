@@ -1,0 +1,322 @@
+//! A node of a cluster, inside this process.
+
+use std::{
+    future::Future,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{
+    runtime::Handle,
+    sync::watch,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use vez_peer::{
+    ask::{Ask, Failure, Patience},
+    identity::MemberId,
+    name::{Name, NoName},
+    peer::{Input, Status},
+};
+
+use crate::{
+    builder::{Builder, DEFAULT_LEASE},
+    clock,
+    disk::{DiskThread, Told},
+    engine::{Asked, Engine, Presence},
+    gather::Inquiries,
+    guard::Guard,
+    links::Links,
+    metrics::Metrics,
+    store::Store,
+    supervise::{Ended, Settings},
+};
+
+/// How often is looked whether what is held has been given back, by one who wants to leave.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// A node of a cluster, inside this process. When it is dropped, it ends as if the process had been killed: what it held is
+/// free once its lease is over. [`Self::leave`] is the polite way.
+#[derive(Debug)]
+pub struct Node {
+    inner: Arc<Inner>,
+    peer_addr: SocketAddr,
+    client_addr: Option<SocketAddr>,
+    http_addr: Option<SocketAddr>,
+}
+
+/// What the parts of a node share.
+pub(crate) struct Inner {
+    pub engine: Arc<Engine>,
+    pub settings: Settings,
+    pub told: Arc<Told>,
+    pub inquiries: Inquiries,
+    leaving: AtomicBool,
+    ended: watch::Sender<Option<Ended>>,
+    runtime: Handle,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+/// Why a lock is not had.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum LockError {
+    /// It is no name.
+    #[error(transparent)]
+    Name(#[from] NoName),
+    /// The node says no.
+    #[error(transparent)]
+    Refused(Failure),
+    /// There is no node any more.
+    #[error("the node has ended")]
+    Ended,
+}
+
+impl Node {
+    /// A node of that number, with its data in that folder. People speak of nodes by these numbers; each node of a cluster
+    /// has its own, from 1.
+    pub fn builder(number: u16, data: impl Into<PathBuf>) -> Builder {
+        Builder::new(number, data.into())
+    }
+
+    pub(crate) fn new(
+        inner: Arc<Inner>,
+        peer_addr: SocketAddr,
+        client_addr: Option<SocketAddr>,
+        http_addr: Option<SocketAddr>,
+    ) -> Self {
+        Self { inner, peer_addr, client_addr, http_addr }
+    }
+
+    /// Takes a lock, when it is our turn.
+    ///
+    /// # Errors
+    /// If it can never be had.
+    pub async fn lock(&self, name: impl AsRef<[u8]>) -> Result<Guard, LockError> {
+        let name = Name::new(name.as_ref())?;
+        self.inner.acquire(&name, Patience::Endless).await.map_err(LockError::from)
+    }
+
+    /// Takes a lock if nobody has it.
+    ///
+    /// # Errors
+    /// If it cannot be told: this node is no member now, or is settling in a new view.
+    pub async fn try_lock(&self, name: impl AsRef<[u8]>) -> Result<Option<Guard>, LockError> {
+        self.lock_until(name.as_ref(), Patience::Try).await
+    }
+
+    /// Takes a lock, if it is our turn within that time.
+    ///
+    /// # Errors
+    /// If it can never be had.
+    pub async fn lock_timeout(&self, name: impl AsRef<[u8]>, wait: Duration) -> Result<Option<Guard>, LockError> {
+        let end = clock::now().saturating_add(clock::nanos(wait));
+        self.lock_until(name.as_ref(), Patience::Until(end)).await
+    }
+
+    async fn lock_until(&self, name: &[u8], patience: Patience) -> Result<Option<Guard>, LockError> {
+        let name = Name::new(name)?;
+        match self.inner.acquire(&name, patience).await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(Failure::Busy(_) | Failure::TimedOut(_)) => Ok(None),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Where other nodes reach this one.
+    #[must_use]
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.peer_addr
+    }
+
+    /// Where clients reach this node.
+    #[must_use]
+    pub fn client_addr(&self) -> Option<SocketAddr> {
+        self.client_addr
+    }
+
+    /// Where metrics and status can be had.
+    #[must_use]
+    pub fn http_addr(&self) -> Option<SocketAddr> {
+        self.http_addr
+    }
+
+    /// How it is; nothing, while it begins anew.
+    #[must_use]
+    pub fn status(&self) -> Option<Status> {
+        self.inner.engine.look(vez_peer::Peer::status)
+    }
+
+    /// Waits until it is a member of its cluster.
+    pub async fn ready(&self) {
+        let is_ready = |presence: &Presence| matches!(presence, Presence::Member | Presence::Closed);
+        let _ = self.inner.engine.presence().wait_for(is_ready).await;
+    }
+
+    /// Wants a member to go: its lease is not renewed any more, and once that is over, all that it held is free.
+    pub fn evict(&self, id: MemberId) {
+        self.inner.engine.happen(Input::Evict(id));
+    }
+
+    /// Leaves the cluster. From now on nothing new is granted here. Who holds something has so long to come to an end; then it
+    /// is told that it is lost, and given until its deadline to take note.
+    pub async fn leave(&self, grace: Duration) -> Ended {
+        self.inner.leave(grace).await;
+        self.ended().await
+    }
+
+    /// Waits until the node has come to its end, and its folder is closed.
+    pub async fn ended(&self) -> Ended {
+        let mut ended = self.inner.ended.subscribe();
+        let ended = ended.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
+        self.inner.told.closed().await;
+        ended.unwrap_or(Ended::Dropped)
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.inner.end(Ended::Dropped);
+    }
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "node {}", self.settings.number)
+    }
+}
+
+impl From<Failure> for LockError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Lost => Self::Ended,
+            failure => Self::Refused(failure),
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) fn new(settings: Settings, store: Store) -> Arc<Self> {
+        let (told, runtime) = (Arc::new(Told::default()), Handle::current());
+        let disk = DiskThread::start(store, Arc::clone(&told));
+        let engine = Engine::new(Links::new(runtime.clone()), disk, Metrics::new());
+        told.tell(&engine);
+        Arc::new(Self {
+            engine,
+            settings,
+            told,
+            inquiries: Inquiries::default(),
+            leaving: AtomicBool::new(false),
+            ended: watch::Sender::new(None),
+            runtime,
+            tasks: Mutex::default(),
+        })
+    }
+
+    /// Runs something as long as the node is there.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock();
+        while tasks.try_join_next().is_some() {} // What has ended takes no room.
+        if self.ended.borrow().is_none() {
+            tasks.spawn_on(task, &self.runtime);
+        }
+    }
+
+    /// The node has come to its end.
+    pub(crate) fn end(&self, ended: Ended) {
+        self.engine.close();
+        self.ended.send_if_modified(|known| {
+            let is_first = known.is_none();
+            if is_first {
+                *known = Some(ended);
+            }
+            is_first
+        });
+        self.tasks.lock().abort_all();
+    }
+
+    /// How long a membership lasts without being renewed.
+    pub(crate) fn lease(&self) -> clock::Nanos {
+        self.engine.look(|peer| peer.charter().lease).unwrap_or(clock::nanos(DEFAULT_LEASE))
+    }
+
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed)
+    }
+
+    /// Takes a lock for this process itself.
+    async fn acquire(&self, name: &Name, patience: Patience) -> Result<Guard, Failure> {
+        let ask = || self.engine.acquire_own(name, Ask::Lock, patience);
+        self.patiently(patience, ask(), ask).await
+    }
+
+    /// Asks, and asks again where the node was no member in between: who waits has patience for that too.
+    pub(crate) async fn patiently(
+        &self,
+        patience: Patience,
+        first: Asked,
+        ask_again: impl Fn() -> Asked,
+    ) -> Result<Guard, Failure> {
+        let mut asked = first;
+        loop {
+            let outcome = match asked {
+                Asked::Now(outcome) => outcome,
+                Asked::Later(pending) => pending.answer().await,
+            };
+            match outcome {
+                // The process may have been asleep on the way here.
+                Ok(guard) if guard.is_lost() => {}
+                Err(Failure::NoMember | Failure::NoSession | Failure::Lost) if patience != Patience::Try => {}
+                outcome => return outcome,
+            }
+            self.is_back(patience).await?;
+            asked = ask_again();
+        }
+    }
+
+    /// Waits until the node is a member.
+    async fn is_back(&self, patience: Patience) -> Result<(), Failure> {
+        let mut presence = self.engine.presence();
+        let decided = |presence: &Presence| matches!(presence, Presence::Member | Presence::Closed);
+        let back = async {
+            let there = presence.wait_for(decided).await.is_ok_and(|presence| *presence == Presence::Member);
+            if there { Ok(()) } else { Err(Failure::Lost) }
+        };
+        match patience {
+            Patience::Endless => back.await,
+            Patience::Until(end) => timeout(clock::until(end), back).await.unwrap_or(Err(Failure::NoMember)),
+            Patience::Try => Err(Failure::NoMember),
+        }
+    }
+
+    pub(crate) async fn leave(&self, grace: Duration) {
+        self.leaving.store(true, Ordering::Relaxed);
+        self.engine.happen(Input::Leave);
+        self.holders_gone(clock::now().saturating_add(clock::nanos(grace))).await;
+        let sessions = self.engine.sessions();
+        let deadline = sessions.iter().map(|session| session.deadline()).max().unwrap_or(0);
+        for session in &sessions {
+            session.lose();
+        }
+        self.holders_gone(deadline).await;
+        for session in &sessions {
+            self.engine.end(session);
+        }
+    }
+
+    /// Waits until nothing is held here any more, or until then.
+    async fn holders_gone(&self, end: clock::Nanos) {
+        while clock::now() < end && self.engine.look(vez_peer::Peer::holds_anything) == Some(true) {
+            sleep(GLANCE).await;
+        }
+    }
+}

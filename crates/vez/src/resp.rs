@@ -1,0 +1,72 @@
+//! Clients, in Redis' own protocol: RESP2 and RESP3.
+
+mod command;
+mod connection;
+mod greeting;
+mod reply;
+mod request;
+mod words;
+
+use std::{io, sync::Arc, time::Duration};
+
+use rustix::net::sockopt;
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    time::sleep,
+};
+use tracing::{debug, warn};
+
+use self::connection::Connection;
+pub(crate) use self::words::{listing, picture, standing, status};
+use crate::node::Inner;
+
+/// So many clients there may be.
+pub(crate) const MOST_CONNECTIONS: usize = 16 * 1024;
+
+const FULL: &[u8] = b"-ERR too many clients are connected; close some, or connect to another node\r\n";
+
+/// Takes connections, for ever.
+pub(crate) async fn accept(listener: TcpListener, inner: Arc<Inner>, password: Option<Arc<str>>) {
+    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let mut number = 0;
+    loop {
+        let Ok((mut stream, from)) = listener.accept().await else {
+            sleep(Duration::from_millis(20)).await; // Too many files are open, or the like: it may pass.
+            continue;
+        };
+        let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
+            inner.engine.metrics.refused_connections.inc();
+            warn!(%from, "refused: {MOST_CONNECTIONS} clients are connected");
+            let _ = stream.write_all(FULL).await; // It is told if it listens.
+            continue;
+        };
+        number += 1;
+        if let Err(error) = prepare(&stream, &inner) {
+            debug!(%from, %error, "a connection could not be prepared");
+        }
+        let (node, password) = (Arc::clone(&inner), password.clone());
+        inner.spawn(async move {
+            node.engine.metrics.connections.inc();
+            if let Err(error) = Connection::new(Arc::clone(&node), from, number, password).run(stream).await {
+                debug!(%from, %error, "a client is gone");
+            }
+            node.engine.metrics.connections.dec();
+            drop(place);
+        });
+    }
+}
+
+/// A client whose machine is gone is noticed within about a lease: what it held is not to be kept for long.
+fn prepare(stream: &TcpStream, inner: &Inner) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let lease = Duration::from_nanos(inner.lease()).max(Duration::from_secs(1));
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, lease / 3)?;
+    sockopt::set_tcp_keepintvl(stream, lease / 3)?;
+    sockopt::set_tcp_keepcnt(stream, 2)?;
+    #[cfg(target_os = "linux")]
+    sockopt::set_tcp_user_timeout(stream, u32::try_from(lease.as_millis()).unwrap_or(u32::MAX))?;
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! What a node knows, as replies.
+
+use vez_peer::{
+    ask::{Failure, Kind},
+    identity::MemberId,
+    peer::{MemberStatus, Standings, Status},
+};
+
+use super::reply::Reply;
+use crate::{
+    clock::{self, Nanos},
+    gather::{Listing, Picture},
+    identity,
+    inquiry::{Held, Report, Waiting},
+};
+
+/// Why a client does not get what it asked for. The first word is for programs.
+pub(super) fn failure(failure: &Failure) -> Reply {
+    let code = match failure {
+        Failure::Mismatch { .. } | Failure::OnlyLocks { .. } => "MISMATCH",
+        Failure::Settling(_) | Failure::NoMoreFences | Failure::Interrupted(_) => "TRYAGAIN",
+        Failure::NoMember => "NOMEMBER",
+        Failure::Leaving => "LEAVING",
+        Failure::Lost | Failure::NoSession => "LOST",
+        Failure::NotYours(_) => "NOTYOURS",
+        Failure::TooMany(_) => "TOOMANY",
+        Failure::Busy(_)
+        | Failure::TimedOut(_)
+        | Failure::Cancelled(_)
+        | Failure::TooHeavy { .. }
+        | Failure::NoUnits(_)
+        | Failure::NotInUse(_)
+        | Failure::TooLong(_) => "ERR",
+    };
+    Reply::Error(format!("{code} {failure}"))
+}
+
+fn node(id: MemberId) -> Reply {
+    Reply::integer(identity::number(id))
+}
+
+fn nodes(ids: &[MemberId]) -> Reply {
+    Reply::Array(ids.iter().copied().map(node).collect())
+}
+
+fn or_nil<T>(value: Option<T>, reply: impl FnOnce(T) -> Reply) -> Reply {
+    value.map_or(Reply::Nil, reply)
+}
+
+/// How a node is.
+pub(crate) fn status(status: Option<&Status>) -> Reply {
+    let Some(status) = status else { return Reply::Map(vec![("state", Reply::text("starting"))]) };
+    let (state, why, left) = standing(&status.standing, clock::now());
+    Reply::Map(vec![
+        ("node", node(status.id)),
+        ("id", Reply::text(status.id.to_string())),
+        ("cluster", or_nil(status.cluster, |cluster| Reply::text(cluster.to_string()))),
+        ("state", Reply::text(state)),
+        ("because", Reply::text(why)),
+        ("lease_left_ms", or_nil(left, Reply::integer)),
+        ("view", or_nil(status.view, Reply::integer)),
+        ("leader", or_nil(status.leader, node)),
+        ("sessions", Reply::integer(status.sessions)),
+        ("names", Reply::integer(status.names)),
+        ("used_names", Reply::integer(status.used_names)),
+        ("unacknowledged", Reply::integer(status.unacknowledged)),
+        ("members", Reply::Array(status.members.iter().map(member).collect())),
+    ])
+}
+
+fn member(member: &MemberStatus) -> Reply {
+    Reply::Map(vec![
+        ("node", node(member.id)),
+        ("id", Reply::text(member.id.to_string())),
+        ("address", Reply::text(member.address.as_str())),
+        ("votes", Reply::integer(u8::from(member.votes))),
+        ("since_view", Reply::integer(member.joined_in)),
+    ])
+}
+
+/// Whether a node is a member: one word, one sentence, and for how long.
+pub(crate) fn standing(standing: &Standings, now: Nanos) -> (&'static str, String, Option<u64>) {
+    let ms = |until: &Nanos| until.saturating_sub(now) / 1_000_000;
+    match standing {
+        Standings::NoLeader { voters } if voters.is_empty() => {
+            ("joining", "nobody has answered yet where it was told to join".into(), None)
+        }
+        Standings::NoLeader { voters } => {
+            let voters: Vec<String> = voters.iter().map(|id| identity::number(*id).to_string()).collect();
+            let why = format!("nobody leads: no majority of the nodes {} has been heard", voters.join(", "));
+            ("joining", why, None)
+        }
+        Standings::Joining { leader } => {
+            ("joining", format!("node {} was asked to let it in", identity::number(*leader)), None)
+        }
+        Standings::OldLeases { until: Nanos::MAX } => {
+            ("waiting", "it leads, and what it says has not been agreed on yet".into(), None)
+        }
+        Standings::OldLeases { until } => {
+            let why = format!("it waits for {} ms until all leases of before are over", ms(until));
+            ("waiting", why, None)
+        }
+        Standings::Settling { lease_until } => {
+            ("settling", "the members tell each other what they hold".into(), Some(ms(lease_until)))
+        }
+        Standings::Settled { lease_until } => ("ready", "it serves everything".into(), Some(ms(lease_until))),
+        Standings::Leaving { lease_until } => {
+            ("leaving", "it takes nothing new, and leaves".into(), Some(ms(lease_until)))
+        }
+        Standings::Stopped => ("stopped", "it has ceased to be a member, and begins anew".into(), None),
+    }
+}
+
+/// What all members know of a name.
+pub(crate) fn picture(picture: &Picture) -> Reply {
+    let first = picture.reports.first();
+    let kind = picture.reports.iter().find_map(|report| report.kind);
+    let all = |of: fn(&Report) -> Vec<Reply>| Reply::Array(picture.reports.iter().flat_map(of).collect());
+    Reply::Map(vec![
+        ("name", Reply::Bytes(picture.name.as_bytes().to_vec())),
+        ("kind", or_nil(kind, |kind| Reply::text(kind_in_words(kind)))),
+        ("view", or_nil(first.and_then(|report| report.view), Reply::integer)),
+        ("home", or_nil(first.and_then(|report| report.home), node)),
+        ("holders", all(|report| report.holders.iter().map(|held| holder(report.member, held)).collect())),
+        ("waiters", Reply::integer(picture.reports.iter().map(|report| report.waiters).sum::<usize>())),
+        ("waiting", all(|report| report.waiting.iter().map(|waiting| waiter(report.member, waiting)).collect())),
+        ("because", all(|report| vec![because(report)])),
+        ("silent", nodes(&picture.silent)),
+    ])
+}
+
+fn holder(member: MemberId, held: &Held) -> Reply {
+    Reply::Map(vec![
+        ("node", node(member)),
+        ("client", Reply::text(held.client.clone())),
+        ("fence", or_nil(held.fence, |fence| Reply::text(fence.to_string()))),
+        ("held_ms", Reply::integer(held.held_ms)),
+    ])
+}
+
+fn waiter(member: MemberId, waiting: &Waiting) -> Reply {
+    Reply::Map(vec![
+        ("node", node(member)),
+        ("client", Reply::text(waiting.client.clone())),
+        ("waited_ms", Reply::integer(waiting.waited_ms)),
+    ])
+}
+
+fn because(report: &Report) -> Reply {
+    Reply::Map(vec![("node", node(report.member)), ("because", Reply::text(report.because.clone()))])
+}
+
+/// Which names are in use.
+pub(crate) fn listing(listing: &Listing) -> Reply {
+    Reply::Map(vec![
+        ("names", Reply::Array(listing.names.iter().map(picture).collect())),
+        ("more", Reply::integer(u8::from(listing.more))),
+        ("silent", nodes(&listing.silent)),
+    ])
+}
+
+/// What a name stands for.
+fn kind_in_words(kind: Kind) -> String {
+    match kind {
+        Kind::Lock => "lock".into(),
+        Kind::Semaphore { units } => format!("semaphore of {units}"),
+        Kind::Group => "group".into(),
+        Kind::ReadWrite => "read-write lock".into(),
+        Kind::Election => "election".into(),
+    }
+}

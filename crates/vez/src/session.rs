@@ -1,0 +1,165 @@
+//! Sessions of clients, as their guards see them.
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, Ordering},
+};
+
+use tokio::sync::{Notify, watch};
+use vez_peer::{ask::SessionId, fence::Fence, name::Name};
+
+use crate::clock::{self, Nanos};
+
+/// A client of this node: a connection, a lock with a time of its own, or this process itself.
+pub(crate) struct Session {
+    pub id: SessionId,
+    /// Who it is, for those who ask.
+    pub label: Arc<str>,
+    /// How long it is there without showing itself; as long as it is not ended, if nothing is said.
+    ttl: OnceLock<Nanos>,
+    /// Until when, if its time is limited.
+    end: AtomicU64,
+    /// Until when the node itself may do anything. It is shared by all sessions of one process of the node.
+    lease: Arc<Lease>,
+    losses: watch::Sender<Losses>,
+    /// Rung when something is lost.
+    bell: Option<Arc<Notify>>,
+}
+
+/// What a session has lost.
+#[derive(Default)]
+struct Losses {
+    /// Everything.
+    all: bool,
+    /// What was taken from it by force.
+    some: Vec<(Name, Fence)>,
+}
+
+impl Losses {
+    fn contain(&self, name: &Name, fence: Fence) -> bool {
+        self.all || self.some.iter().any(|(lost, number)| *number == fence && lost == name)
+    }
+}
+
+/// Who opens a session.
+#[derive(Clone)]
+pub(crate) struct Who {
+    /// As it is shown to those who ask.
+    pub label: Arc<str>,
+    /// To be rung when it has lost something.
+    pub bell: Option<Arc<Notify>>,
+}
+
+/// How long a process of a node may do anything, on its clock.
+#[derive(Default)]
+pub(crate) struct Lease {
+    stop: AtomicU64,
+    /// So long before that its clients are warned.
+    pub warning: Nanos,
+}
+
+impl Lease {
+    pub(crate) fn new(warning: Nanos) -> Self {
+        Self { stop: AtomicU64::new(0), warning }
+    }
+
+    pub(crate) fn set(&self, stop: Nanos) {
+        self.stop.store(stop, Ordering::Release);
+    }
+
+    pub(crate) fn stop(&self) -> Nanos {
+        self.stop.load(Ordering::Acquire)
+    }
+}
+
+impl Session {
+    pub(crate) fn new(id: SessionId, who: Who, lease: Arc<Lease>) -> Self {
+        let Who { label, bell } = who;
+        let end = AtomicU64::new(Nanos::MAX);
+        Self { id, label, ttl: OnceLock::new(), end, lease, losses: watch::Sender::default(), bell }
+    }
+
+    /// From now on its time is limited.
+    pub(crate) fn limit(&self, ttl: Nanos) {
+        let _ = self.ttl.set(ttl); // It is limited once.
+    }
+
+    pub(crate) fn ttl(&self) -> Option<Nanos> {
+        self.ttl.get().copied()
+    }
+
+    /// It was told until when.
+    pub(crate) fn renewed(&self, end: Nanos) {
+        if self.ttl().is_some() {
+            self.end.store(end, Ordering::Release);
+        }
+    }
+
+    /// All that it held is lost.
+    pub(crate) fn lose(&self) {
+        self.losses.send_modify(|losses| losses.all = true);
+        self.ring();
+    }
+
+    /// This was taken from it.
+    pub(crate) fn revoke(&self, name: &Name, fence: Fence) {
+        self.losses.send_modify(|losses| losses.some.push((name.clone(), fence)));
+        self.ring();
+    }
+
+    fn ring(&self) {
+        if let Some(bell) = &self.bell {
+            bell.notify_one();
+        }
+    }
+
+    /// Nobody wants to know of this any more.
+    pub(crate) fn forget(&self, name: &Name, fence: Fence) {
+        let is_there = !self.losses.borrow().some.is_empty();
+        if is_there {
+            self.losses.send_modify(|losses| losses.some.retain(|lost| *lost != (name.clone(), fence)));
+        }
+    }
+
+    pub(crate) fn has_lost_all(&self) -> bool {
+        self.losses.borrow().all
+    }
+
+    pub(crate) fn has_lost(&self, name: &Name, fence: Fence) -> bool {
+        self.losses.borrow().contain(name, fence)
+    }
+
+    /// Until when what it holds is its own.
+    pub(crate) fn deadline(&self) -> Nanos {
+        let deadline = self.end.load(Ordering::Acquire).min(self.lease.stop());
+        if self.has_lost_all() { 0 } else { deadline }
+    }
+
+    /// When it is to be warned.
+    fn danger_at(&self) -> Nanos {
+        let of_lease = self.lease.stop().saturating_sub(self.lease.warning);
+        let warning = self.ttl().map_or(0, |ttl| ttl / 3);
+        let of_ttl = self.end.load(Ordering::Acquire).saturating_sub(warning);
+        if self.has_lost_all() { 0 } else { of_lease.min(of_ttl) }
+    }
+
+    /// Waits until this is lost.
+    pub(crate) async fn lost(&self, name: &Name, fence: Fence) {
+        let mut losses = self.losses.subscribe();
+        // The other end is in this very value.
+        let _ = losses.wait_for(|losses| losses.contain(name, fence)).await;
+    }
+
+    /// Waits until what it holds will soon be lost, unless something is renewed.
+    pub(crate) async fn danger(&self, name: &Name, fence: Fence) {
+        let mut losses = self.losses.subscribe();
+        loop {
+            let left = clock::until(self.danger_at());
+            if left.is_zero() || self.has_lost(name, fence) {
+                return;
+            }
+            // It may have been renewed meanwhile, or be lost.
+            let _ = tokio::time::timeout(left, losses.wait_for(|losses| losses.contain(name, fence))).await;
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! One process of the peer after the other: what is done when one has come to its end.
+
+use std::sync::Arc;
+
+use tracing::{error, info, warn};
+use vez_peer::{
+    Peer,
+    agreement::Disk,
+    charter::{Charter, VERSION},
+    identity::{Address, Incarnation},
+    peer::{Identity, Start, Stopped},
+    shard::Habits,
+};
+
+use crate::{
+    clock::Nanos,
+    engine::Presence,
+    identity,
+    node::Inner,
+    session::Lease,
+    store::Contents,
+};
+
+/// What a node goes by through all its processes.
+pub(crate) struct Settings {
+    /// The number that people gave it.
+    pub number: u16,
+    /// Where others reach it.
+    pub address: Address,
+    /// Where others may be.
+    pub seeds: Vec<Address>,
+    /// The lease that it insists on.
+    pub lease: Option<Nanos>,
+    /// A name that is not used for so long is forgotten.
+    pub idle: Option<Nanos>,
+}
+
+/// How a node has come to its end.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Ended {
+    /// It has left, as it was told to.
+    #[error("it has left its cluster")]
+    Left,
+    /// It was dropped.
+    #[error("it was dropped")]
+    Dropped,
+    /// Its folder cannot be used any more.
+    #[error("{0}")]
+    Disk(String),
+    /// The cluster that it wanted to join goes by something else.
+    #[error("the cluster has {theirs}, this node has {ours}; start it with what the cluster has")]
+    Refused {
+        /// What the cluster goes by.
+        theirs: String,
+        /// What this node goes by.
+        ours: String,
+    },
+    /// What its folder says cannot be true.
+    #[error("what the node's folder says cannot be true: {0}; move it away, and join the cluster again")]
+    Broken(&'static str),
+}
+
+/// Begins one process of the peer after the other, until the node has ended.
+pub(crate) async fn run(inner: Arc<Inner>) {
+    let mut presence = inner.engine.presence();
+    let mut edit: Edit = Box::new(|contents| contents);
+    let ended = loop {
+        let contents = match renew(&inner, edit).await {
+            Ok(contents) => contents,
+            Err(ended) => break ended,
+        };
+        begin(&inner, contents);
+        let over = |presence: &Presence| matches!(presence, Presence::Stopped(_) | Presence::Closed);
+        let presence = presence.wait_for(over).await.map_or(Presence::Closed, |presence| presence.clone());
+        edit = match presence {
+            Presence::Stopped(why) => match next(&inner, why) {
+                Ok(edit) => edit,
+                Err(ended) => break ended,
+            },
+            Presence::Closed | Presence::Outside | Presence::Member => break closed(&inner),
+        };
+    };
+    inner.end(ended);
+}
+
+type Edit = Box<dyn FnOnce(Contents) -> Contents + Send>;
+
+/// A new process has a higher number than any before it, and that is written before anybody hears of it.
+async fn renew(inner: &Inner, edit: Edit) -> Result<Contents, Ended> {
+    let renewed = inner.engine.renew_folder(move |contents| {
+        let contents = edit(contents);
+        Contents { incarnation: Incarnation(contents.incarnation.0 + 1), ..contents }
+    });
+    let Some(renewed) = renewed else { return Err(closed(inner)) };
+    match renewed.await {
+        Ok(Ok(contents)) => Ok(contents),
+        Ok(Err(error)) => Err(Ended::Disk(error.to_string())),
+        Err(_) => Err(closed(inner)),
+    }
+}
+
+/// Why the engine is closed.
+fn closed(inner: &Inner) -> Ended {
+    inner.told.failure().map_or(Ended::Dropped, |error| Ended::Disk(error.to_string()))
+}
+
+fn begin(inner: &Inner, contents: Contents) {
+    let Contents { id, incarnation, charter, seeds, founds, disk } = contents;
+    let settings = &inner.settings;
+    let me = Identity { id, incarnation, address: settings.address.clone() };
+    info!(node = %id, incarnation = incarnation.0, address = %settings.address, "begins");
+    let default = Habits::default();
+    let habits = Habits { idle: settings.idle.unwrap_or(default.idle), ..default };
+    let lease = Lease::new(charter.stop() - charter.danger());
+    let start = match founds {
+        Some((cluster, first_view)) if disk == Disk::empty() => Start::Found { cluster, first_view },
+        _ => Start::Join { disk: Box::new(disk), seeds: [&settings.seeds[..], &seeds].concat() },
+    };
+    inner.engine.begin(lease, |now, effects, choose| Peer::start(me, charter, habits, start, now, effects, choose));
+}
+
+/// What is different for the next process, if there is to be one.
+fn next(inner: &Inner, why: Stopped) -> Result<Edit, Ended> {
+    match why {
+        Stopped::Left => Err(Ended::Left),
+        Stopped::LeaseOver if inner.is_leaving() => Err(Ended::Left),
+        Stopped::LeaseOver => {
+            warn!("the lease of this node was not renewed in time; it joins again");
+            Ok(Box::new(|contents| contents))
+        }
+        Stopped::Retired => {
+            warn!("this node was removed from the cluster while it was away; it joins as a new one");
+            let id = identity::draw(inner.settings.number);
+            Ok(Box::new(move |contents| {
+                let seeds = known(&contents);
+                Contents { id, disk: Disk::empty(), founds: None, seeds, ..contents }
+            }))
+        }
+        Stopped::Refused(theirs) => {
+            let insists = inner.settings.lease.is_some_and(|lease| lease != theirs.lease);
+            if theirs.version != VERSION || insists {
+                let ours = inner.settings.lease.map_or(theirs.lease, |lease| lease);
+                let ours = Charter { lease: ours, version: VERSION, ..theirs.clone() };
+                error!("the cluster goes by something else");
+                return Err(Ended::Refused { theirs: in_words(&theirs), ours: in_words(&ours) });
+            }
+            Ok(Box::new(move |contents| Contents { charter: theirs, ..contents }))
+        }
+        Stopped::Broken(what) => Err(Ended::Broken(what)),
+    }
+}
+
+/// Where others may be, by what the folder says.
+fn known(contents: &Contents) -> Vec<Address> {
+    let views = contents.disk.snapshot.views.iter();
+    let members = views.flat_map(|views| views.members().values().map(|member| member.address.clone()));
+    let mut seeds = contents.seeds.clone();
+    seeds.extend(members);
+    seeds.sort();
+    seeds.dedup();
+    seeds
+}
+
+fn in_words(charter: &Charter) -> String {
+    format!("version {} and a lease of {} ms", charter.version, charter.lease / 1_000_000)
+}

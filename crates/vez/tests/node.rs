@@ -1,0 +1,87 @@
+//! Nodes of one cluster, in one process, over real sockets and real disks.
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::time::timeout;
+use vez::{Ended, Node, StartError};
+
+const LEASE: Duration = Duration::from_millis(600);
+const LONG: Duration = Duration::from_secs(30);
+
+/// Some nodes, of one cluster.
+struct Cluster {
+    folder: TempDir,
+    nodes: Vec<Node>,
+}
+
+impl Cluster {
+    async fn of(nodes: u16) -> Self {
+        let mut cluster = Self { folder: tempfile::tempdir().unwrap(), nodes: Vec::new() };
+        for number in 1..=nodes {
+            cluster.add(number).await;
+        }
+        cluster
+    }
+
+    fn builder(&self, number: u16) -> vez::Builder {
+        Node::builder(number, self.folder.path().join(number.to_string())).client_addr("127.0.0.1:0")
+    }
+
+    async fn add(&mut self, number: u16) {
+        let builder = self.builder(number);
+        let builder = match self.nodes.first() {
+            None => builder.bootstrap().lease(LEASE),
+            Some(first) => builder.join([first.peer_addr().to_string()]),
+        };
+        let node = builder.start().await.unwrap();
+        timeout(LONG, node.ready()).await.expect("it becomes a member");
+        self.nodes.push(node);
+    }
+}
+
+#[tokio::test]
+async fn one_node_is_a_cluster() {
+    let cluster = Cluster::of(1).await;
+    let node = &cluster.nodes[0];
+    let guard = node.lock("orders/42").await.unwrap();
+    assert!(node.try_lock("orders/42").await.unwrap().is_none(), "it is held");
+    assert!(!guard.is_lost() && guard.deadline().remaining() <= LEASE);
+    let first = guard.fence();
+    guard.release().await.unwrap();
+    let second = node.try_lock("orders/42").await.unwrap().expect("it is free").fence();
+    assert!(second > first);
+}
+
+#[tokio::test]
+async fn a_lock_goes_from_node_to_node() {
+    let cluster = Cluster::of(3).await;
+    let mut last = None;
+    for round in 0..30 {
+        let node = &cluster.nodes[round % 3];
+        let guard = timeout(LONG, node.lock("orders/42")).await.expect("in time").unwrap();
+        assert!(Some(guard.fence()) > last, "round {round}");
+        last = Some(guard.fence());
+    }
+}
+
+#[tokio::test]
+async fn a_folder_without_a_node_founds_nothing_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Node::builder(1, folder.path()).start().await.unwrap_err();
+    assert!(matches!(error, StartError::NoData(_)), "{error}");
+    let error = Node::builder(1, folder.path()).bootstrap().peer_addr("0.0.0.0:0").start().await.unwrap_err();
+    assert!(matches!(error, StartError::NotLoopback(_)), "{error}");
+}
+
+#[tokio::test]
+async fn all_leave_and_come_back_with_larger_fences() {
+    let mut cluster = Cluster::of(3).await;
+    let before = cluster.nodes[1].lock("a").await.unwrap().fence();
+    for node in cluster.nodes.drain(..).rev() {
+        assert_eq!(timeout(LONG, node.leave(Duration::ZERO)).await.expect("in time"), Ended::Left);
+    }
+    let node = cluster.builder(1).start().await.unwrap();
+    let after = timeout(LONG, node.lock("a")).await.expect("in time").unwrap().fence();
+    assert!(after > before);
+}

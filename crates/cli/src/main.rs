@@ -2,6 +2,7 @@
 
 mod lab;
 mod output;
+mod service;
 
 use std::process::ExitCode;
 
@@ -17,23 +18,19 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    #[command(flatten)]
+    Service(service::Command),
     /// Simulate, check and trace distributed algorithms.
     #[command(subcommand)]
     Lab(lab::Command),
 }
 
-/// Exit codes: 0 held, 1 violated, 2 could not run.
+/// Exit codes: 0 held, 1 violated or refused, 2 could not run; `vez lock` has those of its command.
 fn main() -> ExitCode {
-    let Command::Lab(command) = match Cli::try_parse() {
-        Ok(cli) => cli.command,
+    let ran = match Cli::try_parse() {
+        Ok(Cli { command: Command::Lab(command) }) => command.run(),
+        Ok(Cli { command: Command::Service(command) }) => command.run(),
         Err(error) => return output::refuse(&error),
     };
-    match command.run() {
-        Ok(code) => code,
-        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            output::tell(format_args!("vez: {error:#}"));
-            ExitCode::from(2)
-        }
-    }
+    ran.unwrap_or_else(output::fail)
 }

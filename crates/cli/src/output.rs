@@ -36,8 +36,17 @@ pub(crate) fn counted(number: usize, one: &str, more: &str) -> String {
     format!("{} {}", thousands(number as u64), if number == 1 { one } else { more })
 }
 
+/// Says why it could not be done.
+pub(crate) fn fail(error: anyhow::Error) -> ExitCode {
+    if is_closed_pipe(&error) {
+        return ExitCode::SUCCESS;
+    }
+    tell(format_args!("vez: {error:#}"));
+    ExitCode::from(2)
+}
+
 /// Whether whoever read our output has had enough of it.
-pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let io = cause.downcast_ref::<io::Error>();
         io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)

@@ -46,7 +46,7 @@ pub use vez_peer::{
 
 pub use self::{
     builder::{Builder, StartError},
-    client::{Client, ClientError, RemoteGuard},
+    client::{Client, ClientError, RemoteGuard, Wanted},
     clock::Deadline,
     gather::{Listing, Picture, ReleaseError},
     guard::Guard,

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
     sync::watch,
-    task::JoinSet,
+    task::{JoinSet, coop::consume_budget},
     time::{sleep, timeout},
 };
 use vez_peer::{
@@ -266,6 +266,8 @@ impl Inner {
         first: Asked,
         ask_again: impl Fn() -> Asked,
     ) -> Result<Guard, Failure> {
+        // What is granted at once does not let others have their turn by itself: the timers of this very node among them.
+        consume_budget().await;
         let mut asked = first;
         loop {
             let outcome = match asked {

@@ -1,0 +1,82 @@
+//! The lock service: nodes, and what one does with them.
+
+mod bench;
+mod child;
+mod config;
+mod evict;
+mod leave;
+mod local;
+mod lock;
+mod ls;
+mod node;
+mod release;
+mod remote;
+mod show;
+mod status;
+mod tell;
+mod up;
+
+use std::{future::Future, process::ExitCode};
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run a cluster of the lock service on this machine, to try it.
+    Up(up::Args),
+    /// Run one node of the lock service.
+    Node(node::Args),
+    /// Run a command while holding a lock.
+    Lock(lock::Args),
+    /// List the names that are held or waited for.
+    Ls(ls::Args),
+    /// Show who holds a name, who waits for it, and why.
+    Show(show::Args),
+    /// Show how a node is, and who the members of its cluster are.
+    Status(status::Args),
+    /// Take a lock from whoever holds it.
+    Release(release::Args),
+    /// Make a node go that does not go by itself.
+    Evict(evict::Args),
+    /// Make a node leave its cluster politely.
+    Leave(leave::Args),
+    /// Measure the lock service on this machine, beside what the machine can do at all.
+    Bench(bench::Args),
+    /// Become a command that dies with the `vez lock` that started it.
+    #[command(name = child::NAME, hide = true)]
+    Child(child::Args),
+}
+
+impl Command {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        match self {
+            Self::Up(args) => threads(args.run()),
+            Self::Node(args) => {
+                args.detach()?;
+                threads(args.run())
+            }
+            Self::Lock(args) => one_thread(args.run()),
+            Self::Ls(args) => one_thread(args.run()),
+            Self::Show(args) => one_thread(args.run()),
+            Self::Status(args) => one_thread(args.run()),
+            Self::Release(args) => one_thread(args.run()),
+            Self::Evict(args) => one_thread(args.run()),
+            Self::Leave(args) => one_thread(args.run()),
+            Self::Bench(args) => threads(args.run()),
+            Self::Child(args) => args.run(),
+        }
+    }
+}
+
+/// Runs a client. It is done in this very thread: a child that is to die with its parent dies with the thread that made it.
+fn one_thread(run: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot begin")?.block_on(run)
+}
+
+/// Runs a node.
+fn threads(run: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("cannot begin")?.block_on(run)
+}

@@ -1,0 +1,38 @@
+//! `vez leave`
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::Result;
+
+use super::remote::Remote;
+
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Make a node leave its cluster politely.
+#[derive(clap::Args)]
+#[command(after_help = "Nothing new is granted there; who holds something has --grace to come to an end, and is then told that it is lost. Then the node ends. Its folder stays, and it can be \
+started again.
+
+Examples:
+  vez leave
+  vez leave --addr 10.0.0.2:7400 --grace 30s
+
+Exit code: 0 it has left, 2 could not ask.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    remote: Remote,
+    /// How long those who hold something have.
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "5s")]
+    grace: Duration,
+}
+
+impl Args {
+    pub(crate) async fn run(self) -> Result<ExitCode> {
+        let client = self.remote.connect().await?;
+        client.call(&[b"LEAVE", b"GRACE", self.grace.as_millis().to_string().as_bytes()]).await?;
+        while client.call(&[b"PING"]).await.is_ok() {
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

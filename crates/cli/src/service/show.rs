@@ -1,0 +1,67 @@
+//! `vez show`
+
+use std::{ffi::OsString, os::unix::ffi::OsStrExt, process::ExitCode};
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::{
+    remote::Remote,
+    tell::{self, list, text, time},
+};
+use crate::output::{print, tell as say};
+
+/// Show who holds a name, who waits for it, and why.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  vez show orders/42
+  vez show orders/42 --json
+
+Exit code: 0 somebody holds it or waits for it, 1 nobody, 2 could not ask.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    remote: Remote,
+    /// Which.
+    name: OsString,
+    /// Print what is known as an object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(crate) async fn run(self) -> Result<ExitCode> {
+        let shown = self.remote.connect().await?.call(&[b"SHOW", self.name.as_bytes()]).await?;
+        print(&if self.json { format!("{shown:#}\n") } else { words(&shown) })?;
+        if let Some(silent) = tell::silent(&shown).filter(|_| !self.json) {
+            say(silent);
+        }
+        let used = !list(&shown, "holders").is_empty() || shown["waiters"].as_u64() > Some(0);
+        Ok(if used { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn words(shown: &Value) -> String {
+    let kind = if shown["kind"].is_null() { "not in use".into() } else { text(&shown["kind"]) };
+    let mut out = format!("{}: {kind}, home node {}, view {}\n", text(&shown["name"]), text(&shown["home"]), text(&shown["view"]));
+    let mut lines = |label: &str, lines: Vec<String>| {
+        for (at, line) in lines.into_iter().enumerate() {
+            out += &format!("{:<9}{line}\n", if at == 0 { label } else { "" });
+        }
+    };
+    let holder = |holder: &Value| {
+        let (client, fence) = (text(&holder["client"]), text(&holder["fence"]));
+        format!("node {}, client {client}, for {}, fence {fence}", text(&holder["node"]), time(&holder["held_ms"]))
+    };
+    lines("held by", list(shown, "holders").iter().map(holder).collect());
+    let waiter = |waiter: &Value| {
+        format!("node {}, client {}, for {}", text(&waiter["node"]), text(&waiter["client"]), time(&waiter["waited_ms"]))
+    };
+    let mut waiting: Vec<String> = list(shown, "waiting").iter().map(waiter).collect();
+    let all = shown["waiters"].as_u64().unwrap_or(0);
+    let more = all.saturating_sub(waiting.len() as u64);
+    waiting.extend((more > 0).then(|| format!("and {more} more")));
+    lines("waiting", waiting);
+    let because = |because: &Value| format!("node {}: {}", text(&because["node"]), text(&because["because"]));
+    lines("why", list(shown, "because").iter().map(because).collect());
+    out
+}

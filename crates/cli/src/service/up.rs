@@ -1,0 +1,114 @@
+//! `vez up`
+
+use std::{
+    fmt::Write,
+    path::PathBuf,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use vez::Node;
+
+use super::{local, node::PORTS};
+use crate::output::{print, tell};
+
+const MOST_NODES: u16 = 64;
+/// The ports of the next node are so much higher.
+const STEP: u16 = 10;
+
+/// Run a cluster of the lock service on this machine, to try it.
+#[derive(clap::Args)]
+#[command(after_help = "The nodes share one process. The first is reached where clients look for a node, the next on ports that are 10 higher, and so on. Their data is kept in \
+the folder of the user, so that fences only grow, also over restarts. Ctrl-C ends all of them.
+
+Examples:
+  vez up
+  vez up --nodes 5 --data /tmp/cluster
+
+Exit code: 0 it was ended, 2 could not run.")]
+pub(crate) struct Args {
+    /// How many nodes.
+    #[arg(long, default_value_t = 3, value_name = "NUMBER")]
+    nodes: u16,
+    /// The folder with their data [default: that of the user].
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// How long a membership lasts without being renewed [default: 3s].
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    lease: Option<Duration>,
+    /// Say where they can be reached as an object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(crate) async fn run(self) -> Result<ExitCode> {
+        ensure!((1..=MOST_NODES).contains(&self.nodes), "nodes is {}; take at least 1 and at most {MOST_NODES}", self.nodes);
+        let begin = Instant::now();
+        if std::env::var_os("RUST_LOG").is_some() {
+            super::node::log();
+        }
+        let data = match &self.data {
+            Some(data) => data.clone(),
+            None => local::folder()?.join("up"),
+        };
+        let mut nodes: Vec<Node> = Vec::new();
+        for number in 1..=self.nodes {
+            nodes.push(self.start(number, &data, nodes.first()).await?);
+        }
+        if !self.json {
+            let words = if nodes.len() == 1 { "one node" } else { "nodes of one cluster" };
+            print(&format!("{} {words}, with their data in {}\n", nodes.len(), data.display()))?;
+        }
+        print(&self.where_they_are(&nodes))?;
+        for node in &nodes {
+            node.ready().await;
+        }
+        if !self.json {
+            let time = begin.elapsed().as_secs_f64();
+            print(&format!(
+                "\nready after {time:.1} s. In another terminal:\n  vez lock demo -- sleep 30\n  vez show demo\nCtrl-C ends it.\n"
+            ))?;
+        }
+        tokio::signal::ctrl_c().await.context("cannot heed Ctrl-C")?;
+        tell("vez: ending");
+        let leaving: Vec<_> = nodes.into_iter().map(|node| tokio::spawn(async move { node.leave(Duration::ZERO).await })).collect();
+        for left in leaving {
+            left.await.context("a node did not end as it should")?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn start(&self, number: u16, data: &std::path::Path, first: Option<&Node>) -> Result<Node> {
+        let [client, http, peer] = PORTS.map(|port| format!("127.0.0.1:{}", port + STEP * (number - 1)));
+        let mut builder = Node::builder(number, data.join(number.to_string()))
+            .client_addr(client)
+            .http_addr(http)
+            .peer_addr(peer);
+        builder = match first {
+            None => builder.bootstrap(),
+            Some(first) => builder.join([first.peer_addr().to_string()]),
+        };
+        if let Some(lease) = self.lease {
+            builder = builder.lease(lease);
+        }
+        builder.start().await.with_context(|| format!("node {number} does not start"))
+    }
+
+    fn where_they_are(&self, nodes: &[Node]) -> String {
+        let mut text = String::new();
+        for (number, node) in (1..).zip(nodes) {
+            let text_of = |at: Option<std::net::SocketAddr>| at.map(|at| at.to_string()).unwrap_or_default();
+            let (client, http, peer) = (text_of(node.client_addr()), text_of(node.http_addr()), node.peer_addr());
+            let _ = if self.json {
+                let peer = peer.to_string();
+                writeln!(text, "{}", json!({ "node": number, "client": client, "http": http, "peer": peer }))
+            } else {
+                writeln!(text, "  node {number}  clients {client}  http://{http}/v1/status")
+            };
+        }
+        text
+    }
+}

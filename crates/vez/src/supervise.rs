@@ -1,15 +1,16 @@
 //! One process of the peer after the other: what is done when one has come to its end.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use tracing::{error, info, warn};
 use vez_peer::{
     Peer,
-    agreement::Disk,
+    agreement::{Disk, Entry},
     charter::{Charter, VERSION},
     identity::{Address, Incarnation},
     peer::{Identity, Start, Stopped},
     shard::Habits,
+    views::Change,
 };
 
 use crate::{
@@ -150,15 +151,20 @@ fn next(inner: &Inner, why: Stopped) -> Result<Edit, Ended> {
     }
 }
 
-/// Where others may be, by what the folder says.
+/// Where others may be, by what the folder says: the snapshot may be older than those who have joined since.
 fn known(contents: &Contents) -> Vec<Address> {
-    let views = contents.disk.snapshot.views.iter();
-    let members = views.flat_map(|views| views.members().values().map(|member| member.address.clone()));
-    let mut seeds = contents.seeds.clone();
-    seeds.extend(members);
-    seeds.sort();
-    seeds.dedup();
-    seeds
+    let snapshot = contents.disk.snapshot.views.iter();
+    let members = snapshot.flat_map(|views| views.members().values().map(|member| member.address.clone()));
+    let changes = contents.disk.entries.iter().filter_map(|entry| match entry {
+        Entry::Command(command) => Some(&command.changes),
+        Entry::Term(_) | Entry::Config(_) => None,
+    });
+    let joined = changes.flatten().filter_map(|change| match change {
+        Change::Admit { address, .. } => Some(address.clone()),
+        Change::Remove { .. } | Change::Leave { .. } => None,
+    });
+    let all: BTreeSet<Address> = contents.seeds.iter().cloned().chain(members).chain(joined).collect();
+    all.into_iter().collect()
 }
 
 fn in_words(charter: &Charter) -> String {

@@ -1,0 +1,99 @@
+//! Nodes that are killed, stopped and restarted.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tokio::time::timeout;
+use vez::fence::Register;
+
+use crate::machines::{LONG, Machines, eventually};
+
+const LEASE: Duration = Duration::from_millis(1500);
+
+/// How long it took until a waiter on `waits` had the lock of one whose node was killed, in leases.
+async fn leases_until_freed(machines: &mut Machines, killed: u16, waits: u16) -> f64 {
+    let held = machines.lock(killed, "t").await;
+    let client = machines.client(waits).await;
+    let waiter = tokio::spawn(async move { client.lock("t").await });
+    machines.waiters(waits, "t", 1).await;
+    let begin = Instant::now();
+    machines.nodes[usize::from(killed) - 1].kill();
+    let next = timeout(LONG, waiter).await.expect("it is its turn some time").unwrap().unwrap();
+    let took = begin.elapsed().as_secs_f64() / LEASE.as_secs_f64();
+    assert!(next.fence() > held.fence());
+    timeout(LONG, held.lost()).await.expect("whoever held it hears of it");
+    next.release().await.unwrap();
+    machines.restart(killed);
+    machines.ready(killed).await;
+    took
+}
+
+/// The machine may be busy with something else: of some attempts, one is not disturbed.
+async fn check_freed(mut killed: impl AsyncFnMut(&Machines) -> u16) {
+    let mut machines = Machines::new(3, LEASE).await;
+    let mut all = Vec::new();
+    for _ in 0..4 {
+        let killed = killed(&machines).await;
+        let took = leases_until_freed(&mut machines, killed, killed % 3 + 1).await;
+        if took <= 1.5 {
+            return;
+        }
+        all.push(took);
+    }
+    panic!("it took {all:?} leases");
+}
+
+#[tokio::test]
+async fn what_a_killed_node_held_is_free_after_a_lease_and_a_half() {
+    check_freed(async |machines| machines.leader().await % 3 + 1).await;
+}
+
+#[tokio::test]
+async fn what_a_killed_leader_held_is_free_after_a_lease_and_a_half() {
+    check_freed(async |machines| machines.leader().await).await;
+}
+
+#[tokio::test]
+async fn one_that_was_asleep_past_its_lease_has_lost_and_the_resource_refuses_it() {
+    let machines = Machines::new(3, LEASE).await;
+    let sleeper = machines.leader().await % 3 + 1;
+    let mut resource = Register::default();
+    let held = machines.lock(sleeper, "t").await;
+    resource.admit("t", held.fence()).unwrap();
+    machines.node(sleeper).send(Signal::STOP);
+    let next = machines.lock(sleeper % 3 + 1, "t").await;
+    resource.admit("t", next.fence()).unwrap();
+    machines.node(sleeper).send(Signal::CONT);
+    timeout(LONG, held.lost()).await.expect("it hears of it");
+    assert!(resource.admit("t", held.fence()).is_err(), "and if it had not, the resource would know");
+    assert!(held.release().await.is_err());
+    machines.ready(sleeper).await;
+    next.release().await.unwrap();
+    assert!(machines.lock(sleeper, "t").await.fence() > resource_fence(&mut resource));
+}
+
+/// The highest fence that a resource has seen.
+fn resource_fence(resource: &mut Register) -> vez::Fence {
+    let stale = resource.admit("t", "0".parse().unwrap()).unwrap_err();
+    stale.seen
+}
+
+#[tokio::test]
+async fn fences_grow_when_all_are_killed_and_restarted() {
+    let mut machines = Machines::new(3, LEASE).await;
+    let mut highest = machines.lock(1, "t").await.fence();
+    for round in 0..2 {
+        for node in &mut machines.nodes {
+            node.kill();
+        }
+        for number in 1..=3 {
+            machines.restart(number);
+        }
+        for number in 1..=3 {
+            let fence = machines.lock(number, "t").await.fence();
+            assert!(fence > highest, "round {round}, node {number}: {fence} after {highest}");
+            highest = fence;
+        }
+    }
+    eventually(async || machines.node(1).status().await.is_some_and(|status| status["members"].as_array().unwrap().len() == 3)).await;
+}

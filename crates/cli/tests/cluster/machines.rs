@@ -1,0 +1,183 @@
+//! Some nodes, each a process.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep, timeout};
+use vez::{Client, RemoteGuard};
+
+/// Whatever takes longer does not come at all.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The program that is examined.
+pub(crate) fn vez() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vez"));
+    for name in ["VEZ_ADDR", "VEZ_CONFIG", "VEZ_PASSWORD", "RUST_LOG"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Some nodes of one cluster.
+pub(crate) struct Machines {
+    folder: TempDir,
+    lease: Duration,
+    pub nodes: Vec<Process>,
+}
+
+/// A node that runs.
+pub(crate) struct Process {
+    child: Child,
+    pub client: String,
+    pub http: String,
+    pub peer: String,
+}
+
+impl Machines {
+    /// A cluster of so many, all of which are ready.
+    pub(crate) async fn new(nodes: u16, lease: Duration) -> Self {
+        let mut machines = Self { folder: tempfile::tempdir().unwrap(), lease, nodes: Vec::new() };
+        for number in 1..=nodes {
+            let node = machines.start(number, &[]);
+            machines.nodes.push(node);
+            machines.ready(number).await;
+        }
+        machines
+    }
+
+    /// Starts a node: the first begins a cluster, the others join it. One that was there before goes on.
+    pub(crate) fn start(&self, number: u16, more: &[&str]) -> Process {
+        let mut command = vez();
+        let free = "127.0.0.1:0";
+        command.args(["node", "--json", "--client", free, "--http", free, "--id", &number.to_string()]);
+        command.arg("--data").arg(self.folder.path().join(number.to_string()));
+        if !more.contains(&"--peer") {
+            command.args(["--peer", free]);
+        }
+        match self.nodes.first() {
+            Some(first) if number > 1 => command.args(["--join", &first.peer]),
+            _ => command.args(["--bootstrap", "--lease", &format!("{}ms", self.lease.as_millis())]),
+        };
+        Process::start(command.args(more))
+    }
+
+    /// Starts a node again, where it was before.
+    pub(crate) fn restart(&mut self, number: u16) {
+        let at = usize::from(number) - 1;
+        let peer = self.nodes[at].peer.clone();
+        self.nodes[at] = self.start(number, &["--peer", &peer]);
+    }
+
+    pub(crate) fn node(&self, number: u16) -> &Process {
+        &self.nodes[usize::from(number) - 1]
+    }
+
+    /// Waits until a node serves everything.
+    pub(crate) async fn ready(&self, number: u16) {
+        let node = self.node(number);
+        eventually(async || node.status().await.is_some_and(|status| status["state"] == "ready")).await;
+    }
+
+    /// The number of who leads.
+    pub(crate) async fn leader(&self) -> u16 {
+        let status = self.node(1).status().await.expect("it answers");
+        u16::try_from(status["leader"].as_u64().expect("somebody leads")).unwrap()
+    }
+
+    /// A client of a node.
+    pub(crate) async fn client(&self, number: u16) -> Client {
+        Client::connect(&self.node(number).client).await.expect("it answers")
+    }
+
+    /// Takes a lock.
+    pub(crate) async fn lock(&self, number: u16, name: &str) -> RemoteGuard {
+        let client = self.client(number).await;
+        timeout(LONG, client.lock(name)).await.expect("it is our turn some time").expect("it is granted")
+    }
+
+    /// Waits until so many wait for a name.
+    pub(crate) async fn waiters(&self, number: u16, name: &str, count: u64) {
+        let client = self.client(number).await;
+        eventually(async || {
+            let shown = client.call(&[b"SHOW", name.as_bytes()]).await.expect("it answers");
+            shown["waiters"] == count
+        })
+        .await;
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+impl Process {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let greeting: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+        let at = |key: &str| greeting[key].as_str().unwrap().to_owned();
+        Self { child, client: at("client"), http: at("http"), peer: at("peer") }
+    }
+
+    pub(crate) async fn status(&self) -> Option<Value> {
+        Client::connect(&self.client).await.ok()?.call(&[b"STATUS"]).await.ok()
+    }
+
+    pub(crate) fn send(&self, signal: Signal) {
+        send(self.child.id(), signal);
+    }
+
+    /// Waits until it has ended; its exit code.
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.send(Signal::KILL);
+        self.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.send(Signal::CONT);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn send(process: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(process).unwrap()).unwrap();
+    let _ = kill_process(pid, signal);
+}
+
+/// Waits until something is so.
+pub(crate) async fn eventually(is_so: impl AsyncFn() -> bool) {
+    let begin = Instant::now();
+    while !is_so().await {
+        assert!(begin.elapsed() < LONG, "it is not so, and that for long");
+        sleep(PAUSE).await;
+    }
+}
+
+/// Waits until a file says something.
+pub(crate) async fn says(file: &Path) -> String {
+    eventually(async || std::fs::read_to_string(file).is_ok_and(|text| text.ends_with('\n'))).await;
+    std::fs::read_to_string(file).unwrap().trim_end().to_owned()
+}
+
+/// Whether a process is there.
+pub(crate) fn is_there(process: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+    // One that has ended and that nobody has asked about yet is not.
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}

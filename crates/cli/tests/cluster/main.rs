@@ -1,0 +1,5 @@
+//! Real nodes: processes of their own, on real sockets and disks, that are killed, stopped, cut off and restarted.
+
+mod crash;
+mod machines;
+mod wrapper;

@@ -106,7 +106,8 @@ fn closed(inner: &Inner) -> Ended {
 }
 
 fn begin(inner: &Inner, contents: Contents) {
-    let Contents { id, incarnation, charter, seeds, founds, disk } = contents;
+    let seeds = known(&contents);
+    let Contents { id, incarnation, charter, founds, disk, .. } = contents;
     let settings = &inner.settings;
     let me = Identity { id, incarnation, address: settings.address.clone() };
     info!(node = %id, incarnation = incarnation.0, address = %settings.address, "begins");

@@ -35,16 +35,24 @@ pub(crate) struct Machines {
 
 /// A node that runs.
 pub(crate) struct Process {
-    child: Child,
+    running: Running,
     pub client: String,
     pub http: String,
     pub peer: String,
 }
 
+/// A process, which ends with this.
+struct Running(Child);
+
 impl Machines {
+    /// Nothing yet.
+    pub(crate) fn empty(lease: Duration) -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), lease, nodes: Vec::new() }
+    }
+
     /// A cluster of so many, all of which are ready.
     pub(crate) async fn new(nodes: u16, lease: Duration) -> Self {
-        let mut machines = Self { folder: tempfile::tempdir().unwrap(), lease, nodes: Vec::new() };
+        let mut machines = Self::empty(lease);
         for number in 1..=nodes {
             let node = machines.start(number, &[]);
             machines.nodes.push(node);
@@ -125,7 +133,7 @@ impl Process {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let greeting: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
         let at = |key: &str| greeting[key].as_str().unwrap().to_owned();
-        Self { child, client: at("client"), http: at("http"), peer: at("peer") }
+        Self { running: Running(child), client: at("client"), http: at("http"), peer: at("peer") }
     }
 
     pub(crate) async fn status(&self) -> Option<Value> {
@@ -133,12 +141,12 @@ impl Process {
     }
 
     pub(crate) fn send(&self, signal: Signal) {
-        send(self.child.id(), signal);
+        send(self.running.0.id(), signal);
     }
 
     /// Waits until it has ended; its exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
-        self.child.wait().unwrap().code()
+        self.running.0.wait().unwrap().code()
     }
 
     pub(crate) fn kill(&mut self) {
@@ -147,11 +155,10 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for Running {
     fn drop(&mut self) {
-        self.send(Signal::CONT);
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

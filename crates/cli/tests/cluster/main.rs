@@ -2,4 +2,7 @@
 
 mod crash;
 mod machines;
+mod network;
+mod partition;
+mod rolling;
 mod wrapper;

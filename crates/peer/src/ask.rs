@@ -226,8 +226,8 @@ pub enum Failure {
     /// This node is about to leave.
     #[error("this node is leaving the cluster; ask another")]
     Leaving,
-    /// The membership of this node has run out.
-    #[error("this node has lost its membership; what was held is lost")]
+    /// Its time was over, or that of this node, or it was taken away.
+    #[error("it is lost: its time was over, or that of its node, or it was taken away by force")]
     Lost,
     /// There is no such hold of this session.
     #[error("{0} is not held by this session with this fence")]

@@ -151,8 +151,7 @@ impl World<'_> {
 
     fn ask(&mut self, client: usize) -> Result<(), String> {
         let machine = self.clients[client].machine;
-        let member =
-            self.machines[machine].process.as_ref().is_some_and(|process| process.peer.view().is_some());
+        let member = self.machines[machine].process.as_ref().is_some_and(|process| process.peer.view().is_some());
         if self.now >= self.plan.quiet {
             return Ok(());
         }

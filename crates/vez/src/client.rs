@@ -3,11 +3,7 @@
 mod keeper;
 mod wire;
 
-use std::{
-    io,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -122,11 +118,7 @@ impl Client {
     ///
     /// # Errors
     /// If it can never be had, or the node cannot be reached.
-    pub async fn lock_with(
-        &self,
-        name: impl AsRef<[u8]>,
-        wanted: Wanted,
-    ) -> Result<Option<RemoteGuard>, ClientError> {
+    pub async fn lock_with(&self, name: impl AsRef<[u8]>, wanted: Wanted) -> Result<Option<RemoteGuard>, ClientError> {
         let name = Name::new(name.as_ref())?;
         let milliseconds = |time: Duration| time.as_millis().to_string().into_bytes();
         let mut request = vec![b"LOCK".to_vec(), name.as_bytes().to_vec()];

@@ -42,10 +42,13 @@ pub(crate) struct Told {
 impl DiskThread {
     pub(crate) fn start(store: Store, told: Arc<Told>) -> Self {
         let (errands, todo) = mpsc::channel();
-        thread::Builder::new().name("vez-disk".into()).spawn(move || {
-            run(store, &todo, &told);
-            told.closed.send_replace(true);
-        }).expect("a thread");
+        thread::Builder::new()
+            .name("vez-disk".into())
+            .spawn(move || {
+                run(store, &todo, &told);
+                told.closed.send_replace(true);
+            })
+            .expect("a thread");
         Self { errands }
     }
 

@@ -360,12 +360,7 @@ impl Engine {
         core.answer.take().unwrap_or(Err(Failure::Lost)) // Nothing comes from a peer that has stopped.
     }
 
-    fn open_in(
-        self: &Arc<Self>,
-        core: &mut Core,
-        now: Nanos,
-        who: Who,
-    ) -> Result<Arc<Session>, Failure> {
+    fn open_in(self: &Arc<Self>, core: &mut Core, now: Nanos, who: Who) -> Result<Arc<Session>, Failure> {
         if core.peer.is_none() {
             return Err(Failure::NoMember);
         }

@@ -25,7 +25,9 @@ pub struct Register {
 
 /// Somebody else has had the lock since.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the fence {shown} is older than {seen}, which was seen already: the lock was lost, and somebody else has had it")]
+#[error(
+    "the fence {shown} is older than {seen}, which was seen already: the lock was lost, and somebody else has had it"
+)]
 pub struct Stale {
     /// What was shown.
     pub shown: Fence,

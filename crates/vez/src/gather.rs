@@ -1,10 +1,14 @@
 //! Asking all members: what is known of names anywhere in the cluster.
 
-use std::{collections::BTreeMap, sync::atomic::{AtomicU64, Ordering}, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{sync::oneshot, task::coop::consume_budget, time::timeout};
 use vez_peer::{
     fence::Fence,
     identity::{Address, MemberId},
@@ -12,8 +16,7 @@ use vez_peer::{
 };
 
 use crate::{
-    clock,
-    identity,
+    clock, identity,
     inquiry::{Answer, MOST_NAMES, Question, Report},
     node::{Inner, Node},
     wire::Letter,
@@ -96,7 +99,11 @@ impl Inner {
             Answer::Shown(report) => Some(*report),
             Answer::Listed(..) | Answer::Released(_) => None,
         };
-        Picture { name: name.clone(), reports: answers.into_iter().filter_map(|(_, answer)| shown(answer)).collect(), silent }
+        Picture {
+            name: name.clone(),
+            reports: answers.into_iter().filter_map(|(_, answer)| shown(answer)).collect(),
+            silent,
+        }
     }
 
     pub(crate) async fn list(&self, prefix: &[u8], most: usize) -> Listing {
@@ -154,7 +161,9 @@ impl Inner {
     }
 
     async fn ask_all(&self, question: &Question) -> (Vec<(MemberId, Answer)>, Vec<MemberId>) {
-        let asked: Vec<_> = self.members().into_iter().map(|(id, address)| (id, self.pose(id, &address, question.clone()))).collect();
+        consume_budget().await; // What this node knows itself, it says at once.
+        let asked: Vec<_> =
+            self.members().into_iter().map(|(id, address)| (id, self.pose(id, &address, question.clone()))).collect();
         let (mut answers, mut silent) = (Vec::new(), Vec::new());
         let deadline = tokio::time::Instant::now() + PATIENCE;
         for (id, posed) in asked {
@@ -167,6 +176,7 @@ impl Inner {
     }
 
     async fn ask(&self, id: MemberId, address: &Address, question: Question) -> Option<Answer> {
+        consume_budget().await;
         timeout(PATIENCE, self.pose(id, address, question).answer()).await.ok().flatten()
     }
 
@@ -206,7 +216,8 @@ impl Inner {
     fn report(&self, name: Name) -> Option<Report> {
         let now = clock::now();
         let (id, why) = self.engine.look(|peer| (peer.id(), peer.why(&name)))?;
-        let label = |session| self.engine.session(session).map_or_else(String::new, |session| session.label.to_string());
+        let label =
+            |session| self.engine.session(session).map_or_else(String::new, |session| session.label.to_string());
         Some(Report::new(id, name, why, now, label))
     }
 

@@ -4,7 +4,11 @@ use std::{fmt, sync::Arc};
 
 use vez_peer::{ask::Failure, fence::Fence, name::Name};
 
-use crate::{clock::{Deadline, Nanos}, engine::Engine, session::Session};
+use crate::{
+    clock::{Deadline, Nanos},
+    engine::Engine,
+    session::Session,
+};
 
 /// A lock that is held. Dropping it releases it.
 ///

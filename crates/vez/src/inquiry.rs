@@ -97,13 +97,7 @@ pub struct Waiting {
 
 impl Report {
     /// What a peer says about a name, in the words of its node; `label` knows its clients.
-    pub(crate) fn new(
-        member: MemberId,
-        name: Name,
-        why: Why,
-        now: Nanos,
-        label: impl Fn(SessionId) -> String,
-    ) -> Self {
+    pub(crate) fn new(member: MemberId, name: Name, why: Why, now: Nanos, label: impl Fn(SessionId) -> String) -> Self {
         let ago = |since: Nanos| now.saturating_sub(since) / 1_000_000;
         let held = |holder: &vez_peer::shard::Holder| {
             let session = holder.session?;
@@ -139,9 +133,13 @@ fn in_words(reason: &Reason, now: Nanos) -> String {
         Reason::HomeKnows(home) => format!("nothing is known of it here; its home, {}, knows", one(home)),
         Reason::HeldHere => "a client of this node holds it".into(),
         Reason::Shared => "several hold it together, and there may be room for more".into(),
-        Reason::TokenAt(member) => format!("its token was last seen at {}, which holds it or passes it on", one(member)),
+        Reason::TokenAt(member) => {
+            format!("its token was last seen at {}, which holds it or passes it on", one(member))
+        }
         Reason::TokenAway => "its token is at another node".into(),
-        Reason::AskedHome(home) => format!("it was asked for at its home, {}, which knows who has the token", one(home)),
+        Reason::AskedHome(home) => {
+            format!("it was asked for at its home, {}, which knows who has the token", one(home))
+        }
         Reason::InLineAt(home) => format!("it stands in line at its home, {}", one(home)),
         Reason::Reentering { since, names } => {
             format!("this node re-enters {} names that it holds in a new view, since {}", names.len(), ago(since))

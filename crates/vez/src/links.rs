@@ -25,6 +25,8 @@ use crate::wire::{self, HELLO, Letter};
 
 /// So many bytes wait for a connection; more are dropped, as a network might. What matters is sent again.
 const MOST_WAITING: usize = 1 << 20;
+/// So much room is kept for the next letters.
+const MOST_ROOM: usize = 64 * 1024;
 /// So many addresses are written to at a time.
 const MOST_OUTBOXES: usize = 1024;
 /// After so long with nothing to send, a connection is closed.
@@ -154,8 +156,10 @@ impl Outbox {
                 return self.wake.notify_one();
             }
             if state.waiting.is_empty() {
-                state.waiting = bytes; // Its room is used again.
+                // Its room is used again, unless it was a great deal that had to be said.
+                state.waiting = bytes;
                 state.waiting.clear();
+                state.waiting.shrink_to(MOST_ROOM);
                 return;
             }
         }
@@ -174,7 +178,8 @@ impl Outbox {
                     info!(to = %self.address, %error, "disconnected");
                     known = None;
                     // One that is closed at once is not to be opened again and again.
-                    pause = if since.elapsed() > LONGEST_PAUSE { SHORTEST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+                    pause =
+                        if since.elapsed() > LONGEST_PAUSE { SHORTEST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
                 }
                 Err(error) => {
                     if known != Some(error.kind()) {

@@ -70,7 +70,7 @@ async fn read(mut stream: TcpStream, inner: &Arc<Inner>) -> Result<(), ReadError
             }
         }
         // All that came together is handled together.
-        inner.engine.frames(frames.drain(..));
+        inner.engine.frames(std::mem::take(&mut frames));
     }
     Ok(())
 }

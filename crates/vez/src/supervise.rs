@@ -13,14 +13,7 @@ use vez_peer::{
     views::Change,
 };
 
-use crate::{
-    clock::Nanos,
-    engine::Presence,
-    identity,
-    node::Inner,
-    session::Lease,
-    store::Contents,
-};
+use crate::{clock::Nanos, engine::Presence, identity, node::Inner, session::Lease, store::Contents};
 
 /// What a node goes by through all its processes.
 pub(crate) struct Settings {

@@ -19,7 +19,8 @@ const NODES: u16 = 3;
 
 /// Measure the lock service on this machine, beside what the machine can do at all.
 #[derive(clap::Args)]
-#[command(after_help = "Nodes, clients and what they are compared with share this machine, one after the other and in turns, so that the ratios mean something where the numbers do not. \
+#[command(
+    after_help = "Nodes, clients and what they are compared with share this machine, one after the other and in turns, so that the ratios mean something where the numbers do not. \
 The bare table is a lock server without anything that makes one safe: one process, a table in memory behind the same protocol, no other node, no lease, no fence that \
 survives a restart.
 
@@ -27,7 +28,8 @@ Examples:
   vez bench
   vez bench --seconds 2 --json
 
-Exit code: 0, whatever comes out; 2 could not run.")]
+Exit code: 0, whatever comes out; 2 could not run."
+)]
 pub(crate) struct Args {
     /// How long each measurement takes, in seconds.
     #[arg(long, default_value_t = 0.5, value_name = "SECONDS")]
@@ -115,7 +117,8 @@ fn pair(rounds: Vec<(Rate, Rate)>) -> Pair {
 }
 
 fn as_json(measured: &Measured) -> String {
-    let pair = |pair: &Pair| json!({ "per_second": pair.ours, "bare_table_per_second": pair.bare, "ratio": pair.ratio });
+    let pair =
+        |pair: &Pair| json!({ "per_second": pair.ours, "bare_table_per_second": pair.bare, "ratio": pair.ratio });
     let object = json!({
         "in_process": { "per_second": measured.in_process, "nanoseconds": 1e9 / measured.in_process },
         "loopback_ping_pong": { "per_second": measured.ping_pong },

@@ -62,9 +62,15 @@ impl Config {
 
 /// The password that clients have to say: from a file, or from the environment.
 pub(crate) fn password(file: Option<&Path>) -> Result<Option<String>> {
-    let Some(file) = file else { return Ok(std::env::var("VEZ_PASSWORD").ok().filter(|password| !password.is_empty())) };
+    let Some(file) = file else {
+        return Ok(std::env::var("VEZ_PASSWORD").ok().filter(|password| !password.is_empty()));
+    };
     let text = fs::read_to_string(file).with_context(|| format!("cannot read the password in {}", file.display()))?;
     let password = text.trim_end_matches(['\r', '\n']).to_owned();
-    anyhow::ensure!(!password.is_empty(), "there is no password in {}; write one, or leave --password-file out", file.display());
+    anyhow::ensure!(
+        !password.is_empty(),
+        "there is no password in {}; write one, or leave --password-file out",
+        file.display()
+    );
     Ok(Some(password))
 }

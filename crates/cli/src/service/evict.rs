@@ -18,13 +18,15 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Make a node go that does not go by itself.
 #[derive(clap::Args)]
-#[command(after_help = "The lease of the node is not renewed any more. When it is over, its clients have lost what they held, and others get it. A node that is dead goes by itself, and needs \
+#[command(
+    after_help = "The lease of the node is not renewed any more. When it is over, its clients have lost what they held, and others get it. A node that is dead goes by itself, and needs \
 no eviction. One that still runs joins again, as a new one: end it to keep it out.
 
 Examples:
   vez evict 2
 
-Exit code: 0 it is gone, 1 it is not, or there is no such node, 2 could not ask.")]
+Exit code: 0 it is gone, 1 it is not, or there is no such node, 2 could not ask."
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     remote: Remote,
@@ -40,14 +42,17 @@ impl Args {
         let client = self.remote.connect().await?;
         let status = client.call(&[b"STATUS"]).await?;
         let members = list(&status, "members");
-        let named = members.iter().find(|member| text(&member["node"]) == self.node || text(&member["id"]) == self.node);
+        let named =
+            members.iter().find(|member| text(&member["node"]) == self.node || text(&member["id"]) == self.node);
         let since = named.map(|member| member["since_view"].clone());
         let begin = Instant::now();
         // Said again and again: whoever leads may change, and the new one knows nothing of it.
         while begin.elapsed() < self.wait {
             match client.call(&[b"EVICT", self.node.as_bytes()]).await {
                 Ok(_) => {}
-                Err(ClientError::Refused(_)) if since.is_some() && begin.elapsed() > PAUSE => return Ok(ExitCode::SUCCESS),
+                Err(ClientError::Refused(_)) if since.is_some() && begin.elapsed() > PAUSE => {
+                    return Ok(ExitCode::SUCCESS);
+                }
                 Err(ClientError::Refused(why)) => {
                     tell(format_args!("vez: {}", why.trim_start_matches("ERR ")));
                     return Ok(ExitCode::FAILURE);
@@ -57,7 +62,8 @@ impl Args {
             tokio::time::sleep(PAUSE).await;
             let status = client.call(&[b"STATUS"]).await?;
             let same = |member: &&serde_json::Value| {
-                (text(&member["node"]) == self.node || text(&member["id"]) == self.node) && Some(&member["since_view"]) == since.as_ref()
+                (text(&member["node"]) == self.node || text(&member["id"]) == self.node)
+                    && Some(&member["since_view"]) == since.as_ref()
             };
             if list(&status, "members").iter().find(same).is_none() {
                 return Ok(ExitCode::SUCCESS);

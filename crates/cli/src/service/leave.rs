@@ -10,14 +10,16 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Make a node leave its cluster politely.
 #[derive(clap::Args)]
-#[command(after_help = "Nothing new is granted there; who holds something has --grace to come to an end, and is then told that it is lost. Then the node ends. Its folder stays, and it can be \
+#[command(
+    after_help = "Nothing new is granted there; who holds something has --grace to come to an end, and is then told that it is lost. Then the node ends. Its folder stays, and it can be \
 started again.
 
 Examples:
   vez leave
   vez leave --addr 10.0.0.2:7400 --grace 30s
 
-Exit code: 0 it has left, 2 could not ask.")]
+Exit code: 0 it has left, 2 could not ask."
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     remote: Remote,

@@ -28,7 +28,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Run a command while holding a lock.
 #[derive(clap::Args)]
-#[command(after_help = "The command gets VEZ_LOCK_NAME and VEZ_LOCK_FENCE: a number that is larger for every later holder, to be shown to whatever must not be touched by two. It has the same \
+#[command(
+    after_help = "The command gets VEZ_LOCK_NAME and VEZ_LOCK_FENCE: a number that is larger for every later holder, to be shown to whatever must not be touched by two. It has the same \
 standard input, gets the signals that `vez lock` gets, and on Linux dies with it. No shell is involved.
 
 If the lock is lost (this machine or its node cannot be heard any more), the command gets TERM, and KILL after --grace.
@@ -40,7 +41,8 @@ Examples:
   vez lock -n deploy -- ./deploy.sh || echo 'somebody else deploys'
   vez lock -w 10 -E 99 report -- make report
 
-Exit code: that of the command, or 128 and its signal; 1 or CODE if the lock was not obtained; 75 if it was lost; 126 or 127 if the command cannot be run or found; 2 could not ask.")]
+Exit code: that of the command, or 128 and its signal; 1 or CODE if the lock was not obtained; 75 if it was lost; 126 or 127 if the command cannot be run or found; 2 could not ask."
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     remote: Remote,
@@ -70,7 +72,10 @@ impl Args {
     pub(crate) async fn run(self) -> Result<ExitCode> {
         let seconds = self.wait.unwrap_or(0.0);
         ensure!(seconds.is_finite() && seconds >= 0.0, "the wait is {seconds} seconds; take 0 or more, such as -w 10");
-        ensure!(self.ttl.is_none_or(|ttl| ttl.as_millis() > 0), "a --ttl of nothing would be over at once; take 1s or so");
+        ensure!(
+            self.ttl.is_none_or(|ttl| ttl.as_millis() > 0),
+            "a --ttl of nothing would be over at once; take 1s or so"
+        );
         let target = self.remote.target()?;
         let client = if target.given { target.connect().await? } else { local::client(&target).await? };
         let wait = if self.nonblock { Some(Duration::ZERO) } else { self.wait.map(Duration::from_secs_f64) };

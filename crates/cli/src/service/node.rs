@@ -163,5 +163,9 @@ async fn serve(node: &Node, grace: Duration) -> Result<ExitCode> {
 /// What happens goes to standard error; RUST_LOG says how much.
 pub(crate) fn log() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
 }

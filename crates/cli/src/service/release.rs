@@ -10,13 +10,15 @@ use crate::output::tell;
 
 /// Take a lock from whoever holds it.
 #[derive(clap::Args)]
-#[command(after_help = "It goes through the node of whoever holds it, which is told that it has lost it; its fence is the one that `vez show` prints, so that nobody else loses it. \
+#[command(
+    after_help = "It goes through the node of whoever holds it, which is told that it has lost it; its fence is the one that `vez show` prints, so that nobody else loses it. \
 A node that cannot be reached cannot be asked: evict it instead.
 
 Examples:
   vez release --force orders/42 --fence 00503808322474868753
 
-Exit code: 0 it was taken, 1 nobody holds it so, or that cannot be told, 2 could not ask.")]
+Exit code: 0 it was taken, 1 nobody holds it so, or that cannot be told, 2 could not ask."
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     remote: Remote,

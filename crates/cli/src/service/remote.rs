@@ -54,9 +54,8 @@ impl Target {
     pub(crate) async fn connect(&self) -> Result<Client> {
         match Client::connect_with(&self.addr, self.password.clone()).await {
             Ok(client) => Ok(client),
-            Err(error @ ClientError::Connect(..)) if !self.given => {
-                Err(anyhow::Error::new(error).context("start one with `vez up` or `vez node`, or say where one is with --addr"))
-            }
+            Err(error @ ClientError::Connect(..)) if !self.given => Err(anyhow::Error::new(error)
+                .context("start one with `vez up` or `vez node`, or say where one is with --addr")),
             Err(error) => Err(error.into()),
         }
     }

@@ -42,7 +42,12 @@ impl Args {
 
 fn words(shown: &Value) -> String {
     let kind = if shown["kind"].is_null() { "not in use".into() } else { text(&shown["kind"]) };
-    let mut out = format!("{}: {kind}, home node {}, view {}\n", text(&shown["name"]), text(&shown["home"]), text(&shown["view"]));
+    let mut out = format!(
+        "{}: {kind}, home node {}, view {}\n",
+        text(&shown["name"]),
+        text(&shown["home"]),
+        text(&shown["view"])
+    );
     let mut lines = |label: &str, lines: Vec<String>| {
         for (at, line) in lines.into_iter().enumerate() {
             out += &format!("{:<9}{line}\n", if at == 0 { label } else { "" });
@@ -54,7 +59,12 @@ fn words(shown: &Value) -> String {
     };
     lines("held by", list(shown, "holders").iter().map(holder).collect());
     let waiter = |waiter: &Value| {
-        format!("node {}, client {}, for {}", text(&waiter["node"]), text(&waiter["client"]), time(&waiter["waited_ms"]))
+        format!(
+            "node {}, client {}, for {}",
+            text(&waiter["node"]),
+            text(&waiter["client"]),
+            time(&waiter["waited_ms"])
+        )
     };
     let mut waiting: Vec<String> = list(shown, "waiting").iter().map(waiter).collect();
     let all = shown["waiters"].as_u64().unwrap_or(0);

@@ -41,7 +41,8 @@ fn words(status: &Value) -> String {
         out += &format!("its lease lasts for another {}\n", time(&status["lease_left_ms"]));
     }
     let number = |key: &str| text(&status[key]);
-    out += &format!("{} sessions, {} names in use, {} known\n", number("sessions"), number("used_names"), number("names"));
+    out +=
+        &format!("{} sessions, {} names in use, {} known\n", number("sessions"), number("used_names"), number("names"));
     let member = |member: &Value| {
         let leads = if member["node"] == status["leader"] { "leads" } else { "" };
         let votes = if member["votes"] == 1 { "votes" } else { "" };

@@ -20,14 +20,16 @@ const STEP: u16 = 10;
 
 /// Run a cluster of the lock service on this machine, to try it.
 #[derive(clap::Args)]
-#[command(after_help = "The nodes share one process. The first is reached where clients look for a node, the next on ports that are 10 higher, and so on. Their data is kept in \
+#[command(
+    after_help = "The nodes share one process. The first is reached where clients look for a node, the next on ports that are 10 higher, and so on. Their data is kept in \
 the folder of the user, so that fences only grow, also over restarts. Ctrl-C ends all of them.
 
 Examples:
   vez up
   vez up --nodes 5 --data /tmp/cluster
 
-Exit code: 0 it was ended, 2 could not run.")]
+Exit code: 0 it was ended, 2 could not run."
+)]
 pub(crate) struct Args {
     /// How many nodes.
     #[arg(long, default_value_t = 3, value_name = "NUMBER")]
@@ -45,7 +47,11 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self) -> Result<ExitCode> {
-        ensure!((1..=MOST_NODES).contains(&self.nodes), "nodes is {}; take at least 1 and at most {MOST_NODES}", self.nodes);
+        ensure!(
+            (1..=MOST_NODES).contains(&self.nodes),
+            "nodes is {}; take at least 1 and at most {MOST_NODES}",
+            self.nodes
+        );
         let begin = Instant::now();
         if std::env::var_os("RUST_LOG").is_some() {
             super::node::log();
@@ -74,7 +80,8 @@ impl Args {
         }
         tokio::signal::ctrl_c().await.context("cannot heed Ctrl-C")?;
         tell("vez: ending");
-        let leaving: Vec<_> = nodes.into_iter().map(|node| tokio::spawn(async move { node.leave(Duration::ZERO).await })).collect();
+        let leaving: Vec<_> =
+            nodes.into_iter().map(|node| tokio::spawn(async move { node.leave(Duration::ZERO).await })).collect();
         for left in leaving {
             left.await.context("a node did not end as it should")?;
         }
@@ -83,10 +90,8 @@ impl Args {
 
     async fn start(&self, number: u16, data: &std::path::Path, first: Option<&Node>) -> Result<Node> {
         let [client, http, peer] = PORTS.map(|port| format!("127.0.0.1:{}", port + STEP * (number - 1)));
-        let mut builder = Node::builder(number, data.join(number.to_string()))
-            .client_addr(client)
-            .http_addr(http)
-            .peer_addr(peer);
+        let mut builder =
+            Node::builder(number, data.join(number.to_string())).client_addr(client).http_addr(http).peer_addr(peer);
         builder = match first {
             None => builder.bootstrap(),
             Some(first) => builder.join([first.peer_addr().to_string()]),

@@ -95,5 +95,8 @@ async fn fences_grow_when_all_are_killed_and_restarted() {
             highest = fence;
         }
     }
-    eventually(async || machines.node(1).status().await.is_some_and(|status| status["members"].as_array().unwrap().len() == 3)).await;
+    eventually(async || {
+        machines.node(1).status().await.is_some_and(|status| status["members"].as_array().unwrap().len() == 3)
+    })
+    .await;
 }

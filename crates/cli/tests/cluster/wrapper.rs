@@ -87,7 +87,8 @@ async fn a_lock_that_is_taken_away_ends_the_command() {
     let machines = Machines::new(3, LONG_LEASE).await;
     let (pid, told) = (machines.file("pid"), machines.file("told"));
     // It does not heed TERM, but tells that it came.
-    let script = format!("trap 'echo yes > {}' TERM; echo $$ > {}; while :; do sleep 0.01; done", told.display(), pid.display());
+    let script =
+        format!("trap 'echo yes > {}' TERM; echo $$ > {}; while :; do sleep 0.01; done", told.display(), pid.display());
     let mut wrapper = lock(&machines, 2, &["--grace", "50ms", "t", "--", "sh", "-c", &script]).spawn().unwrap();
     let child = says(&pid).await;
     let client = machines.client(3).await;

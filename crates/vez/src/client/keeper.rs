@@ -119,7 +119,8 @@ impl Keeper {
         let kept = Arc::new(Kept::default());
         self.renew(&kept).await?;
         let (release, released) = oneshot::channel();
-        let guard = RemoteGuard { name: self.name.clone(), fence: self.fence, kept: Arc::clone(&kept), release: Some(release) };
+        let guard =
+            RemoteGuard { name: self.name.clone(), fence: self.fence, kept: Arc::clone(&kept), release: Some(release) };
         tokio::spawn(self.run(kept, released));
         Ok(guard)
     }

@@ -12,6 +12,9 @@ use vez_peer::{
 use super::{Core, Engine, Presence};
 use crate::{clock::Nanos, guard::Guard, wire::Letter};
 
+/// Room for so many effects is kept for the next time.
+const MOST_ROOM: usize = 256;
+
 impl Engine {
     pub(super) fn carry_out(self: &Arc<Self>, core: &mut Core, mut effects: Vec<Effect>, now: Nanos) {
         for effect in effects.drain(..) {
@@ -86,6 +89,7 @@ impl Engine {
                 Effect::Observed { .. } | Effect::Resized { .. } => {}
             }
         }
+        effects.shrink_to(MOST_ROOM);
         core.effects = effects;
     }
 }

@@ -21,28 +21,47 @@ pub(crate) enum Command {
         wait_ms: Option<u64>,
     },
     /// To give it back.
-    Unlock { name: Name, fence: Fence },
+    Unlock {
+        name: Name,
+        fence: Fence,
+    },
     /// To have it for at least so long.
-    Extend { name: Name, fence: Fence, by_ms: u64 },
+    Extend {
+        name: Name,
+        fence: Fence,
+        by_ms: u64,
+    },
     /// To see which names are in use.
-    List { prefix: Vec<u8>, count: usize },
+    List {
+        prefix: Vec<u8>,
+        count: usize,
+    },
     /// To see who has a name, who waits for it and why.
     Show(Name),
     /// To see how the node is.
     Status,
     /// To take a lock from who has it.
-    Revoke { name: Name, fence: Fence },
+    Revoke {
+        name: Name,
+        fence: Fence,
+    },
     /// To see a node go.
     Evict(String),
     /// To see this node go, giving those who hold something so long.
-    Leave { grace_ms: u64 },
+    Leave {
+        grace_ms: u64,
+    },
     Hello(Hello),
-    Auth { password: Vec<u8> },
+    Auth {
+        password: Vec<u8>,
+    },
     Ping(Option<Vec<u8>>),
     Echo(Vec<u8>),
     Client(ClientCommand),
     /// What commands there are.
-    Commands { count: bool },
+    Commands {
+        count: bool,
+    },
     Info,
     Select,
     Reset,
@@ -138,7 +157,8 @@ impl Command {
             let mut options = Options::new(rest, LEAVE);
             let mut grace_ms = 0;
             while let Some(option) = options.next() {
-                grace_ms = if option.is("GRACE") { options.milliseconds()? } else { return Err(options.unknown(option)) };
+                grace_ms =
+                    if option.is("GRACE") { options.milliseconds()? } else { return Err(options.unknown(option)) };
             }
             Ok(Self::Leave { grace_ms })
         } else {

@@ -291,7 +291,8 @@ impl Connection {
         for ((name, fence), held) in lost {
             all |= held.own.is_none() && held.guard.session().has_lost_all();
             if self.version == Version::Three {
-                let words = [Reply::text("lost"), Reply::Bytes(name.as_bytes().to_vec()), Reply::text(fence.to_string())];
+                let words =
+                    [Reply::text("lost"), Reply::Bytes(name.as_bytes().to_vec()), Reply::text(fence.to_string())];
                 self.say(Reply::Push(words.into()));
             }
             if self.lost.len() >= MOST_LOSSES {

@@ -20,9 +20,7 @@ impl Connection {
             Command::Ping(None) => Step::Say(Reply::Simple("PONG")),
             Command::Ping(Some(text)) | Command::Echo(text) => Step::Say(Reply::Bytes(text)),
             Command::Status => Step::Say(words::status(inner.engine.look(vez_peer::Peer::status).as_ref())),
-            Command::List { prefix, count } => {
-                wait(async move { words::listing(&inner.list(&prefix, count).await) })
-            }
+            Command::List { prefix, count } => wait(async move { words::listing(&inner.list(&prefix, count).await) }),
             Command::Show(name) => wait(async move { words::picture(&inner.show(&name).await) }),
             Command::Revoke { name, fence } => wait(async move {
                 match inner.force_release(&name, fence).await {

@@ -134,11 +134,7 @@ mod tests {
         check(Reply::Integer(-3), ":-3\r\n", ":-3\r\n");
         check(Reply::Error("ERR no\r\n+OK".into()), "-ERR no  +OK\r\n", "-ERR no  +OK\r\n");
         let map = Reply::Map(vec![("b", Reply::Integer(1)), ("a", Reply::Array(vec![Reply::Nil]))]);
-        check(
-            map,
-            "*4\r\n$1\r\nb\r\n:1\r\n$1\r\na\r\n*1\r\n$-1\r\n",
-            "%2\r\n$1\r\nb\r\n:1\r\n$1\r\na\r\n*1\r\n_\r\n",
-        );
+        check(map, "*4\r\n$1\r\nb\r\n:1\r\n$1\r\na\r\n*1\r\n$-1\r\n", "%2\r\n$1\r\nb\r\n:1\r\n$1\r\na\r\n*1\r\n_\r\n");
         check(Reply::Push(vec![Reply::text("lost")]), "*1\r\n$4\r\nlost\r\n", ">1\r\n$4\r\nlost\r\n");
     }
 }

@@ -1,0 +1,244 @@
+//! What clients say and hear, byte by byte.
+
+use std::{net::SocketAddr, time::Duration};
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+use vez::{Fence, Node};
+
+const LONG: Duration = Duration::from_secs(30);
+
+async fn node() -> (TempDir, Node) {
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::builder(1, folder.path().join("1")).client_addr("127.0.0.1:0").bootstrap().start().await.unwrap();
+    node.ready().await;
+    (folder, node)
+}
+
+/// A client that says what it is told to say.
+struct Raw(TcpStream);
+
+impl Raw {
+    async fn new(node: &Node) -> Self {
+        Self::at(node.client_addr().unwrap()).await
+    }
+
+    async fn at(address: SocketAddr) -> Self {
+        Self(TcpStream::connect(address).await.unwrap())
+    }
+
+    async fn say(&mut self, line: &str) {
+        self.0.write_all(format!("{line}\r\n").as_bytes()).await.unwrap();
+    }
+
+    /// The next so many lines, with a space between them.
+    async fn hear(&mut self, lines: usize) -> String {
+        let mut heard = Vec::new();
+        while heard.iter().filter(|byte| **byte == b'\n').count() < lines {
+            let byte = timeout(LONG, self.0.read_u8()).await.expect("an answer").expect("not the end");
+            heard.push(byte);
+        }
+        String::from_utf8(heard).unwrap().replace("\r\n", " ").trim_end().to_owned()
+    }
+
+    async fn ask(&mut self, line: &str, lines: usize) -> String {
+        self.say(line).await;
+        self.hear(lines).await
+    }
+
+    /// Takes a lock: its fence.
+    async fn lock(&mut self, words: &str) -> Fence {
+        self.ask(&format!("LOCK {words}"), 2).await.strip_prefix("$20 ").expect("a fence").parse().unwrap()
+    }
+
+    async fn is_at_its_end(&mut self) -> bool {
+        matches!(timeout(LONG, self.0.read_u8()).await.expect("the end"), Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof)
+    }
+}
+
+#[tokio::test]
+async fn a_lock_is_taken_extended_and_given_back() {
+    let (_folder, node) = node().await;
+    let (mut one, mut other) = (Raw::new(&node).await, Raw::new(&node).await);
+    let fence = one.lock("a").await;
+    assert_eq!(other.ask("lock a wait 0", 1).await, "$-1");
+    assert_eq!(other.ask("LOCK a WAIT 20", 1).await, "$-1");
+    assert_eq!(
+        other.ask(&format!("UNLOCK a {fence}"), 1).await,
+        "-NOTYOURS a is not held by this session with this fence"
+    );
+    let left: u64 = one.ask(&format!("EXTEND a {fence} 60000"), 1).await.strip_prefix(':').unwrap().parse().unwrap();
+    assert!(left <= 3000, "never past the lease of the node: {left}");
+    assert_eq!(one.ask(&format!("UNLOCK a {fence}"), 1).await, "+OK");
+    assert!(one.ask(&format!("UNLOCK a {fence}"), 1).await.starts_with("-NOTYOURS"));
+    assert!(other.lock("a WAIT 0").await > fence);
+}
+
+#[tokio::test]
+async fn who_goes_has_neither_locks_nor_a_place_in_the_line() {
+    let (_folder, node) = node().await;
+    let (mut one, mut two, mut three) = (Raw::new(&node).await, Raw::new(&node).await, Raw::new(&node).await);
+    one.lock("a").await;
+    two.say("LOCK a").await;
+    while !waits(&node).await {
+        tokio::task::yield_now().await;
+    }
+    three.say("LOCK a").await;
+    drop(two);
+    drop(one);
+    assert!(three.hear(2).await.starts_with("$20 "));
+}
+
+/// Whether somebody waits for `a`.
+async fn waits(node: &Node) -> bool {
+    let picture = node.show(&vez::Name::new(b"a").unwrap()).await;
+    picture.reports.iter().any(|report| report.waiters > 0)
+}
+
+#[tokio::test]
+async fn a_lock_with_a_time_of_its_own_is_lost_by_silence_and_kept_by_any_byte() {
+    let (_folder, node) = node().await;
+    let (mut silent, mut loud, mut next) = (Raw::new(&node).await, Raw::new(&node).await, Raw::new(&node).await);
+    assert!(silent.ask("HELLO 3", 1).await.starts_with('%'));
+    silent.hear(6 * 4 - 2 + 1 + 2).await;
+    let fence = silent.lock("a TTL 100").await;
+    let kept = loud.lock("b TTL 300").await;
+    next.say("LOCK a").await;
+    // It is told, and whoever waits has it.
+    assert_eq!(silent.hear(6 + 1).await, format!(">3 $4 lost $1 a $20 {fence}"));
+    assert!(next.hear(2).await.starts_with("$20 "));
+    assert_eq!(
+        silent.ask(&format!("UNLOCK a {fence}"), 1).await,
+        "-LOST it is lost: its time was over, or that of its node, or it was taken away by force"
+    );
+    for _ in 0..20 {
+        assert_eq!(loud.ask("PING", 1).await, "+PONG");
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+    assert_eq!(loud.ask(&format!("UNLOCK b {kept}"), 1).await, "+OK");
+}
+
+#[tokio::test]
+async fn mistakes_are_told_in_a_sentence() {
+    let (_folder, node) = node().await;
+    let mut client = Raw::new(&node).await;
+    let long = "n".repeat(256);
+    let mistakes = [
+        (
+            "NONSENSE",
+            "-ERR unknown command 'NONSENSE'; there are LOCK, UNLOCK, EXTEND, LS, SHOW, STATUS, INFO and PING",
+        ),
+        ("LOCK", "-ERR wrong number of arguments for 'LOCK'; write LOCK name [TTL milliseconds] [WAIT milliseconds]"),
+        ("LOCK a SOON", "-ERR 'SOON' is not known here; write LOCK name [TTL milliseconds] [WAIT milliseconds]"),
+        (
+            "LOCK a TTL -1",
+            "-ERR '-1' is no number of milliseconds; write LOCK name [TTL milliseconds] [WAIT milliseconds]",
+        ),
+        ("LOCK a TTL 0", "-ERR a TTL of 0 would be over at once; say at least 1"),
+        ("UNLOCK a x", "-ERR \"x\" is no fence; a fence is a decimal number of at most 20 digits, as it was given out"),
+        ("HELLO 4", "-NOPROTO there are RESP2 and RESP3; write HELLO 2 or HELLO 3"),
+        ("AUTH x", "-ERR this node wants no password; leave AUTH out"),
+        ("SELECT 1", "-ERR wrong number of arguments for 'SELECT'; write SELECT 0: there are no other databases here"),
+        ("EVICT 9", "-ERR there is no node 9; there are 1"),
+    ];
+    for (said, told) in mistakes {
+        assert_eq!(client.ask(said, 1).await, told, "{said}");
+    }
+    assert!(
+        client.ask(&format!("LOCK {long}"), 1).await.starts_with("-ERR a name has at most 255 bytes, this one has 256")
+    );
+    client.say("*1").await;
+    client.say(":1").await;
+    assert_eq!(client.hear(1).await, "-ERR Protocol error: expected '$', got ':'");
+    assert!(client.is_at_its_end().await);
+}
+
+#[tokio::test]
+async fn nothing_is_told_without_the_password() {
+    let folder = tempfile::tempdir().unwrap();
+    let builder = Node::builder(1, folder.path().join("1")).client_addr("127.0.0.1:0").password("secret");
+    let node = builder.bootstrap().start().await.unwrap();
+    let mut client = Raw::new(&node).await;
+    for command in ["PING", "LOCK a", "STATUS", "HELLO 3"] {
+        assert!(client.ask(command, 1).await.starts_with("-NOAUTH"), "{command}");
+    }
+    assert!(client.ask("AUTH secre", 1).await.starts_with("-WRONGPASS"));
+    assert!(client.ask("HELLO 2 AUTH default secrets", 1).await.starts_with("-WRONGPASS"));
+    assert_eq!(client.ask("AUTH default secret", 1).await, "+OK");
+    assert_eq!(client.ask("PING", 1).await, "+PONG");
+    let address = node.client_addr().unwrap().to_string();
+    assert!(vez::Client::connect(&address).await.is_err());
+    vez::Client::connect_with(&address, Some("secret".into())).await.unwrap().lock("a").await.unwrap();
+}
+
+#[tokio::test]
+async fn requests_are_answered_in_order_however_they_come() {
+    let (_folder, node) = node().await;
+    let mut client = Raw::new(&node).await;
+    client.0.write_all(b"PING\r\nPING a\r\n*1\r\n$4\r\nPI").await.unwrap();
+    assert_eq!(client.hear(3).await, "+PONG $1 a");
+    client.0.write_all(b"NG\r\nECHO b\r\nQUIT\r\nPING\r\n").await.unwrap();
+    assert_eq!(client.hear(4).await, "+PONG $1 b +OK");
+    assert!(client.is_at_its_end().await);
+}
+
+/// Words that requests are made of, and some that they are not.
+fn word() -> impl Strategy<Value = Vec<u8>> {
+    let known =
+        ["LOCK", "UNLOCK", "EXTEND", "LS", "SHOW", "STATUS", "HELLO", "CLIENT", "COMMAND", "INFO", "SELECT", "RESET"];
+    let more = ["TTL", "WAIT", "COUNT", "a", "b", "0", "1", "3", "00503808322474868753", "SETNAME", "REVOKE", "EVICT"];
+    prop_oneof![
+        4 => prop::sample::select([&known[..], &more[..]].concat()).prop_map(|word| word.as_bytes().to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 0..300),
+    ]
+}
+
+fn request() -> impl Strategy<Value = Vec<u8>> {
+    let well_formed = prop::collection::vec(word(), 0..6).prop_map(|words| {
+        let mut out = format!("*{}\r\n", words.len()).into_bytes();
+        for word in words {
+            out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+            out.extend_from_slice(&word);
+            out.extend_from_slice(b"\r\n");
+        }
+        out
+    });
+    prop_oneof![3 => well_formed, 1 => prop::collection::vec(any::<u8>(), 0..200)]
+}
+
+/// Whatever clients and strangers send, the node goes on serving the others, and nothing of it stays.
+#[test]
+fn any_bytes_are_taken() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let (_folder, node) = runtime.block_on(node());
+    let (clients, peers) = (node.client_addr().unwrap(), node.peer_addr());
+    let config = ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let bytes = prop::collection::vec(request(), 1..8).prop_map(|requests| requests.concat());
+    let ran = runner.run(&(bytes, any::<bool>()), |(bytes, to_clients)| {
+        runtime.block_on(async {
+            let mut stranger = Raw::at(if to_clients { clients } else { peers }).await;
+            if !to_clients {
+                let _ = stranger.0.write_all(b"vez/1\r\n\0").await;
+            }
+            let _ = stranger.0.write_all(&bytes).await; // It may have been closed already.
+            drop(stranger);
+            assert_eq!(Raw::at(clients).await.ask("PING", 1).await, "+PONG");
+        });
+        Ok(())
+    });
+    ran.unwrap();
+    runtime.block_on(async {
+        // All are gone, and all that they held: whoever wants it has it.
+        let nothing = async || node.status().is_some_and(|status| (status.sessions, status.used_names) == (0, 0));
+        while !nothing().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        timeout(LONG, node.lock("a")).await.expect("it is free").unwrap();
+    });
+}

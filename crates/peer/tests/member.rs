@@ -192,6 +192,53 @@ fn a_session_whose_time_is_over_is_not_renewed_and_releases_nothing() {
 }
 
 #[test]
+fn an_extension_is_told_and_ends_with_the_lease() {
+    let mut few = Few::one(Charter::new(1));
+    let (now, session) = (few.now, SessionId(1));
+    let stop = few.peers[&1].stops_at().expect("a member");
+    few.open(1, 1, Some(SECOND));
+    let extend = |by| Call::Extend { session, by };
+    let renewed = |deadline| vec![Effect::Renewed { session, deadline }];
+    assert_eq!(few.call(1, extend(2 * SECOND)), renewed(now + 2 * SECOND));
+    assert_eq!(few.call(1, extend(SECOND)), renewed(now + 2 * SECOND), "never shorter");
+    assert_eq!(few.call(1, extend(3600 * SECOND)), renewed(stop), "never past the lease");
+    assert_eq!(few.call(1, Call::Extend { session: SessionId(2), by: SECOND }), [Effect::Ended(SessionId(2))]);
+}
+
+#[test]
+fn one_that_is_evicted_loses_its_lease_and_only_that_one() {
+    for whom_to_tell in [1, 2] {
+        let mut few = Few::two(&Charter::new(1));
+        few.handle(whom_to_tell, Input::Evict(MemberId(2)));
+        few.pass(20 * SECOND);
+        assert_eq!(few.stopped(2), Some(&Stopped::LeaseOver));
+        assert!(few.peers[&1].is_settled(), "the other goes on");
+        let status = few.peers[&1].status();
+        assert_eq!(status.members.iter().map(|member| member.id).collect::<Vec<_>>(), [MemberId(1)]);
+    }
+}
+
+#[test]
+fn names_in_use_are_told_in_order_and_in_parts() {
+    let mut few = Few::one(Charter::new(8));
+    few.open(1, 1, None);
+    let name = |text: &str| Name::new(text.as_bytes()).expect("short");
+    for (request, text) in (1..).zip(["b/2", "a", "b/10", "b/1", "c", "b"]) {
+        assert!(few.ask(1, (1, request), &name(text), Ask::Lock).is_some());
+    }
+    let peer = &few.peers[&1];
+    let told = |prefix: &str, after: Option<&str>, most| {
+        let names = peer.used_names(prefix.as_bytes(), after.map(name).as_ref(), most);
+        names.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(told("", None, 9), ["a", "b", "b/1", "b/10", "b/2", "c"]);
+    assert_eq!(told("b/", None, 9), ["b/1", "b/10", "b/2"]);
+    assert_eq!(told("b/", None, 2), ["b/1", "b/10"]);
+    assert_eq!(told("b/", Some("b/10"), 9), ["b/2"]);
+    assert_eq!(told("d", None, 9), [""; 0]);
+}
+
+#[test]
 fn a_client_that_is_not_taken_is_told_why() {
     let mut few = Few { now: SECOND, ..Few::default() };
     few.join(2, Charter::new(1));

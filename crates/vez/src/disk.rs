@@ -22,7 +22,7 @@ pub(crate) struct DiskThread {
 /// What the thread is to do. Everything is done in order.
 enum Errand {
     /// Write a batch of that process of the node, and tell it.
-    Write(u64, Batch),
+    Write(u64, Box<Batch>),
     /// Write everything anew.
     Renew(Edit, oneshot::Sender<Result<Contents, StoreError>>),
 }
@@ -54,7 +54,7 @@ impl DiskThread {
 
     /// Writes a batch. The engine is told when it is durable.
     pub(crate) fn write(&self, life: u64, batch: Batch) {
-        let _ = self.errands.send(Errand::Write(life, batch)); // If it has ended, nothing is written, and nothing told.
+        let _ = self.errands.send(Errand::Write(life, Box::new(batch))); // If it has ended, nothing is written, and nothing told.
     }
 
     /// Changes what the folder says about the node, after all that was to be written before.

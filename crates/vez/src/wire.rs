@@ -11,7 +11,7 @@
 use bytes::{Buf, BytesMut};
 use serde::{Deserialize, Serialize};
 use vez_peer::{
-    frame::{Body, Frame},
+    frame::{Body, Frame, Item},
     identity::Address,
 };
 
@@ -29,7 +29,7 @@ const PREFIX: usize = size_of::<u32>();
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) enum Letter {
     /// From peer to peer.
-    Frame(Frame),
+    Frame(Box<Frame>),
     /// What somebody wants to know.
     Question {
         /// Whatever the asker knows it by.
@@ -78,18 +78,24 @@ pub(crate) fn encode(letter: &Letter, out: &mut Vec<u8>) -> Result<(), Malformed
         return Ok(());
     }
     out.truncate(begin);
-    let Letter::Frame(Frame { body: Body::Shard { view, shard, items }, .. }) = letter else {
-        return Err(Malformed::TooLong(length));
-    };
-    if items.len() < 2 {
-        return Err(Malformed::TooLong(length));
-    }
-    let Letter::Frame(whole) = letter else { unreachable!("it is one") };
-    for items in items.chunks(items.len().div_ceil(2)) {
-        let body = Body::Shard { view: *view, shard: *shard, items: items.to_vec() };
-        encode(&Letter::Frame(Frame { body, ..whole.clone() }), out)?;
+    for part in halves(letter).ok_or(Malformed::TooLong(length))? {
+        encode(&part, out)?;
     }
     Ok(())
+}
+
+/// The same in two letters, if it consists of many messages.
+fn halves(letter: &Letter) -> Option<[Letter; 2]> {
+    let Letter::Frame(whole) = letter else { return None };
+    let Body::Shard { view, shard, items } = &whole.body else { return None };
+    let part = |items: &[Item]| {
+        let Frame { cluster, from, incarnation, address, to, .. } = &**whole;
+        let body = Body::Shard { view: *view, shard: *shard, items: items.to_vec() };
+        let (cluster, from, incarnation, address, to) = (*cluster, *from, *incarnation, address.clone(), *to);
+        Letter::Frame(Box::new(Frame { cluster, from, incarnation, address, to, body }))
+    };
+    let (first, second) = items.split_at(items.len() / 2);
+    (!first.is_empty()).then(|| [part(first), part(second)])
 }
 
 /// Takes the next letter out of what has arrived, if it is all there.

@@ -85,3 +85,46 @@ async fn all_leave_and_come_back_with_larger_fences() {
     let after = timeout(LONG, node.lock("a")).await.expect("in time").unwrap().fence();
     assert!(after > before);
 }
+
+#[tokio::test]
+async fn the_founder_finds_those_again_who_joined_it() {
+    let mut cluster = Cluster::of(3).await;
+    let founder = cluster.nodes.remove(0);
+    assert_eq!(timeout(LONG, founder.leave(Duration::ZERO)).await.expect("in time"), Ended::Left);
+    drop(founder);
+    // Nobody tells it where the others are, and nobody misses it.
+    let founder = cluster.builder(1).start().await.unwrap();
+    timeout(LONG, founder.ready()).await.expect("it becomes a member");
+    assert_eq!(founder.status().unwrap().members.len(), 3);
+}
+
+#[tokio::test]
+async fn a_node_that_was_dropped_comes_back_when_its_lease_is_over() {
+    let mut cluster = Cluster::of(1).await;
+    let guard = cluster.nodes[0].lock("a").await.unwrap();
+    let before = guard.fence();
+    let node = cluster.nodes.remove(0);
+    drop(node);
+    timeout(LONG, guard.lost()).await.expect("what it held is lost");
+    assert!(guard.is_lost());
+    let again = loop {
+        match cluster.builder(1).start().await {
+            Ok(node) => break node,
+            Err(StartError::Store(_)) => tokio::time::sleep(Duration::from_millis(5)).await, // It is being closed.
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert!(timeout(LONG, again.lock("a")).await.expect("in time").unwrap().fence() > before);
+}
+
+#[tokio::test]
+async fn who_does_not_wait_any_more_has_no_place_in_the_line() {
+    let cluster = Cluster::of(3).await;
+    for (one, other) in [(0, 1), (1, 2), (2, 0)] {
+        let guard = cluster.nodes[one].lock("a").await.unwrap();
+        let waits = timeout(Duration::from_millis(20), cluster.nodes[other].lock("a")).await;
+        assert!(waits.is_err(), "it is held");
+        guard.release().await.unwrap();
+        timeout(LONG, cluster.nodes[one].lock("a")).await.expect("nobody is in the way").unwrap();
+    }
+}

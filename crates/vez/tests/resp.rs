@@ -124,6 +124,22 @@ async fn a_lock_with_a_time_of_its_own_is_lost_by_silence_and_kept_by_any_byte()
 }
 
 #[tokio::test]
+async fn the_time_of_a_lock_counts_from_its_grant() {
+    let (_folder, node) = node().await;
+    let (mut one, mut other) = (Raw::new(&node).await, Raw::new(&node).await);
+    let fence = one.lock("a").await;
+    other.say("LOCK a TTL 60").await;
+    while !waits(&node).await {
+        tokio::task::yield_now().await;
+    }
+    // Longer than it wants to have it, and it waits all the same.
+    tokio::time::sleep(Duration::from_millis(180)).await;
+    assert_eq!(one.ask(&format!("UNLOCK a {fence}"), 1).await, "+OK");
+    assert!(other.hear(2).await.starts_with("$20 "));
+    one.lock("a").await;
+}
+
+#[tokio::test]
 async fn mistakes_are_told_in_a_sentence() {
     let (_folder, node) = node().await;
     let mut client = Raw::new(&node).await;

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use vez_peer::{
-    frame::{Item, Membership},
+    frame::Membership,
     identity::{ClusterId, Incarnation, MemberId},
     name::Name,
     shard::Message,
@@ -9,14 +9,14 @@ use vez_peer::{
 use super::*;
 
 fn frame(body: Body) -> Letter {
-    Letter::Frame(Frame {
+    Letter::Frame(Box::new(Frame {
         cluster: Some(ClusterId(7)),
         from: MemberId(1),
         incarnation: Incarnation(3),
         address: Address::new("127.0.0.1:7402"),
         to: None,
         body,
-    })
+    }))
 }
 
 fn letters(items: usize) -> Letter {
@@ -35,7 +35,10 @@ fn decoded(bytes: &[u8]) -> Result<Vec<Letter>, Malformed> {
 
 fn items(letter: &Letter) -> &[Item] {
     match letter {
-        Letter::Frame(Frame { body: Body::Shard { items, .. }, .. }) => items,
+        Letter::Frame(frame) => match &frame.body {
+            Body::Shard { items, .. } => items,
+            other => panic!("{other:?}"),
+        },
         other => panic!("{other:?}"),
     }
 }

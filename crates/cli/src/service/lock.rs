@@ -22,8 +22,8 @@ use crate::output::tell;
 
 /// The lock was lost, and the command was ended.
 const LOST: u8 = 75;
-/// A node that begins, or settles in a new view, is asked again for so long.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A node that begins, or settles in a new view, cannot tell whether a lock is free: who does not want to wait waits so long for that.
+const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Run a command while holding a lock.
@@ -124,9 +124,16 @@ impl Args {
 /// Takes the lock, if it can be had in time. A node that cannot tell yet is asked again.
 async fn obtain(client: &Client, name: &[u8], wanted: Wanted) -> Result<Option<RemoteGuard>> {
     let begin = Instant::now();
+    let patience = wanted.wait.map(|wait| if wait.is_zero() { PATIENCE } else { wait });
     loop {
         match client.lock_with(name, wanted).await {
-            Err(ClientError::Refused(why)) if is_temporary(&why) && begin.elapsed() < PATIENCE => sleep(PAUSE).await,
+            Err(ClientError::Refused(why)) if is_temporary(&why) => {
+                if patience.is_some_and(|patience| begin.elapsed() >= patience) {
+                    tell(format_args!("vez: {why}"));
+                    return Ok(None);
+                }
+                sleep(PAUSE).await;
+            }
             outcome => return Ok(outcome?),
         }
     }

@@ -26,7 +26,7 @@ use crate::wire::{self, HELLO, Letter};
 /// So many bytes wait for a connection; more are dropped, as a network might. What matters is sent again.
 const MOST_WAITING: usize = 1 << 20;
 /// So much room is kept for the next letters.
-const MOST_ROOM: usize = 64 * 1024;
+const MOST_ROOM: usize = 4 * 1024;
 /// So many addresses are written to at a time.
 const MOST_OUTBOXES: usize = 1024;
 /// After so long with nothing to send, a connection is closed.

@@ -19,6 +19,10 @@ use crate::{
 /// So many connections from other nodes there may be.
 const MOST_CONNECTIONS: usize = 1024;
 
+/// So much is read at once, and so much room is kept at most.
+const ROOM: usize = 8 * 1024;
+const MOST_ROOM: usize = 2 * ROOM;
+
 /// Takes connections, for ever.
 pub(crate) async fn accept(listener: TcpListener, inner: Arc<Inner>) {
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
@@ -52,7 +56,7 @@ enum ReadError {
 }
 
 async fn read(mut stream: TcpStream, inner: &Arc<Inner>) -> Result<(), ReadError> {
-    let mut bytes = BytesMut::with_capacity(8 * 1024);
+    let mut bytes = BytesMut::with_capacity(ROOM);
     let mut greeted = false;
     let mut frames = Vec::new();
     while stream.read_buf(&mut bytes).await? > 0 {
@@ -71,6 +75,9 @@ async fn read(mut stream: TcpStream, inner: &Arc<Inner>) -> Result<(), ReadError
         }
         // All that came together is handled together.
         inner.engine.frames(std::mem::take(&mut frames));
+        if bytes.is_empty() && bytes.capacity() > MOST_ROOM {
+            bytes = BytesMut::with_capacity(ROOM); // It was a great deal, and need not be again.
+        }
     }
     Ok(())
 }

@@ -31,6 +31,8 @@ pub struct Charter {
 
 /// No lease is shorter: renewals must come and go within a fraction of it.
 pub const SHORTEST_LEASE: u64 = 50 * MILLISECOND;
+/// No lease is longer: what a dead machine held is not free before it is over.
+pub const LONGEST_LEASE: u64 = 3600 * 1000 * MILLISECOND;
 /// No clock is worse than that, in millionths: one that is, is broken.
 pub const WORST_CLOCK: u32 = 500_000;
 
@@ -43,6 +45,11 @@ pub enum BadCharter {
     /// The lease is too short.
     #[error("a lease of {0} ms is too short to be renewed; take at least 50 ms, such as 3 s")]
     Lease(u64),
+    /// The lease is too long.
+    #[error(
+        "a lease of {0} s is too long: so long nobody gets what a dead machine held; take at most 3600 s, such as 3 s"
+    )]
+    LongLease(u64),
     /// The margin is too long.
     #[error("a margin of {0} ms leaves too little of the lease; take at most a quarter of it, {1} ms")]
     Margin(u64, u64),
@@ -106,6 +113,9 @@ impl Charter {
         if self.lease < SHORTEST_LEASE {
             return Err(BadCharter::Lease(self.lease / MILLISECOND));
         }
+        if self.lease > LONGEST_LEASE {
+            return Err(BadCharter::LongLease(self.lease / MILLISECOND / 1000));
+        }
         if self.margin > self.lease / 4 {
             return Err(BadCharter::Margin(self.margin / MILLISECOND, self.lease / 4 / MILLISECOND));
         }
@@ -160,6 +170,10 @@ mod tests {
             (
                 Charter { lease: 0, ..good.clone() },
                 "a lease of 0 ms is too short to be renewed; take at least 50 ms, such as 3 s",
+            ),
+            (
+                Charter { lease: u64::MAX, ..good.clone() },
+                "a lease of 18446744073 s is too long: so long nobody gets what a dead machine held; take at most 3600 s, such as 3 s",
             ),
             (
                 Charter { margin: good.lease, ..good.clone() },

@@ -25,6 +25,9 @@ pub const LATE_VIEW: u64 = 1 << (u64::BITS - COUNTER_BITS - 1);
 pub struct Fence(u64);
 
 impl Fence {
+    /// None is smaller.
+    pub const FIRST: Self = Self(0);
+
     /// The fence of a grant. `None` if either number is past the last: a counter never carries into the view.
     #[must_use]
     pub const fn new(view: u64, counter: u64) -> Option<Self> {

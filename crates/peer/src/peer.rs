@@ -322,6 +322,7 @@ impl Peer {
             self.with_agreement(cx, |agreement, now, cx| agreement.on_tick(now, cx));
         }
         self.tick_lanes(cx);
+        self.hurry(cx.now);
         if self.next_beat <= cx.now && !self.has_stopped() {
             about_members = true;
             self.beat(cx);

@@ -284,10 +284,12 @@ fn who_waits_is_turned_away_by_one_that_leaves_and_who_holds_is_waited_for() {
     assert!(few.effects[&2].contains(&Effect::Failed { session: SessionId(2), request: RequestId(2), failure }));
     few.pass(60 * SECOND);
     assert_eq!(few.stopped(2), None, "somebody holds something");
-    few.call(2, Call::Release { session: SessionId(1), name: name(), fence });
-    few.effects.clear();
-    few.pass(60 * SECOND);
-    assert_eq!(few.stopped(2), Some(&Stopped::Left), "that sessions are open does not matter");
+    let effects = few.call(2, Call::Release { session: SessionId(1), name: name(), fence });
+    assert_eq!(
+        effects.last(),
+        Some(&Effect::Stopped(Stopped::Left)),
+        "at once, and that sessions are open does not matter"
+    );
 }
 
 #[test]

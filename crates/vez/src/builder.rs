@@ -180,13 +180,13 @@ impl Builder {
             idle: self.idle.map(clock::nanos),
         };
         let inner = Inner::new(settings, store);
-        inner.spawn(supervise::run(Arc::clone(&inner)));
-        inner.spawn(Arc::clone(&inner.engine).run_timer());
-        inner.spawn(listen::accept(peers, Arc::clone(&inner)));
+        inner.spawn_vital(supervise::run(Arc::clone(&inner)));
+        inner.spawn_vital(Arc::clone(&inner.engine).run_timer());
+        inner.spawn_vital(listen::accept(peers, Arc::clone(&inner)));
         let local = |listener: &TcpListener| listener.local_addr().ok();
         let (client_addr, http_addr) = (clients.as_ref().and_then(local), web.as_ref().and_then(local));
         if let Some(clients) = clients {
-            inner.spawn(resp::accept(clients, Arc::clone(&inner), self.password.as_deref().map(Into::into)));
+            inner.spawn_vital(resp::accept(clients, Arc::clone(&inner), self.password.as_deref().map(Into::into)));
         }
         if let Some(web) = web {
             inner.spawn(http::serve(web, Arc::clone(&inner)));

@@ -63,7 +63,7 @@ pub(crate) enum Presence {
 
 struct Core {
     /// The peer; none while there is no process of it.
-    peer: Option<Peer>,
+    peer: Option<Box<Peer>>,
     /// Which of the processes of this node it is.
     life: u64,
     lease: Arc<Lease>,
@@ -134,12 +134,15 @@ impl Engine {
         start: impl FnOnce(Nanos, &mut Vec<Effect>, &mut dyn FnMut(u64) -> u64) -> Peer,
     ) {
         self.with(|core, now| {
+            if core.disk.is_none() {
+                return; // The node has ended meanwhile.
+            }
             core.life += 1;
             core.lease = Arc::new(lease);
             self.presence.send_replace(Presence::Outside);
             let mut effects = Vec::new();
             let random = &mut core.random;
-            core.peer = Some(start(now, &mut effects, &mut |below| random.random_range(0..below)));
+            core.peer = Some(Box::new(start(now, &mut effects, &mut |below| random.random_range(0..below))));
             self.carry_out(core, effects, now);
         });
     }
@@ -156,9 +159,9 @@ impl Engine {
 
     /// Frames have arrived.
     pub(crate) fn frames(self: &Arc<Self>, frames: impl IntoIterator<Item = Box<Frame>>) {
-        self.with(|core, now| {
+        self.with(|core, _| {
             for frame in frames {
-                self.handle(core, now, Input::Frame(frame));
+                self.handle(core, clock::now(), Input::Frame(frame));
             }
         });
     }
@@ -179,7 +182,7 @@ impl Engine {
 
     /// Looks at the peer, if there is one.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&Peer) -> R) -> Option<R> {
-        self.core.lock().peer.as_ref().map(look)
+        self.core.lock().peer.as_deref().map(look)
     }
 
     /// The session of that number, if it is there.
@@ -256,16 +259,22 @@ impl Engine {
     }
 
     fn handle(self: &Arc<Self>, core: &mut Core, now: Nanos, input: Input) {
-        let mut next = Some(input);
-        while let Some(input) = next {
-            let Some(peer) = &mut core.peer else { return };
-            let mut effects = std::mem::take(&mut core.effects);
-            let random = &mut core.random;
-            peer.handle(now, input, &mut effects, &mut |below| random.random_range(0..below));
-            self.carry_out(core, effects, now);
-            let unclaimed = core.unclaimed.pop();
-            next = unclaimed.map(|(session, name, fence)| Input::Call(Call::Release { session, name, fence }));
+        self.handle_one(core, now, input);
+        while let Some((session, name, fence)) = core.unclaimed.pop() {
+            let answer = core.answer.take();
+            self.handle_one(core, now, Input::Call(Call::Release { session, name, fence }));
+            core.answer = answer;
         }
+    }
+
+    fn handle_one(self: &Arc<Self>, core: &mut Core, now: Nanos, input: Input) {
+        // If it should ever panic, half changed, it does not come back.
+        let Some(mut peer) = core.peer.take() else { return };
+        let mut effects = std::mem::take(&mut core.effects);
+        let random = &mut core.random;
+        peer.handle(now, input, &mut effects, &mut |below| random.random_range(0..below));
+        core.peer = Some(peer);
+        self.carry_out(core, effects, now);
     }
 }
 

@@ -110,7 +110,8 @@ impl Inner {
         let mut names: BTreeMap<Name, Vec<Report>> = BTreeMap::new();
         let (mut silent, mut more) = (Vec::new(), false);
         for (id, address) in self.members() {
-            let mut after = None;
+            // Of each member as many as are wanted of all: what is shown is then all that there is to each name.
+            let (mut after, mut told) = (None, 0);
             loop {
                 let question = Question::List { prefix: prefix.to_vec(), after: after.take() };
                 let Some(Answer::Listed(reports, there_is_more)) = self.ask(id, &address, question).await else {
@@ -118,13 +119,14 @@ impl Inner {
                     break;
                 };
                 after = reports.last().map(|report| report.name.clone());
+                told += reports.len();
                 for report in reports {
                     names.entry(report.name.clone()).or_default().push(report);
                 }
                 if !there_is_more || after.is_none() {
                     break;
                 }
-                if names.len() >= most {
+                if told >= most {
                     more = true;
                     break;
                 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tracing::error;
-use vez_peer::{name::Name, peer::Standings};
+use vez_peer::{ask::Failure, name::Name, peer::Standings};
 
 use crate::{clock, node::Inner, resp};
 
@@ -71,13 +71,26 @@ async fn status(State(inner): Here) -> Response {
     Json(resp::status(status.as_ref()).into_json()).into_response()
 }
 
+/// One that is no member knows of nobody, and does not say that there is nobody.
+fn outside(inner: &Inner) -> Option<Response> {
+    let outside = inner.engine.look(|peer| peer.view().is_none()) != Some(false);
+    let answer = || json!({ "error": Failure::NoMember.to_string() });
+    outside.then(|| (StatusCode::SERVICE_UNAVAILABLE, Json(answer())).into_response())
+}
+
 async fn locks(State(inner): Here, Query(query): Query<Listed>) -> Response {
+    if let Some(outside) = outside(&inner) {
+        return outside;
+    }
     let prefix = query.prefix.unwrap_or_default();
-    let listing = inner.list(prefix.as_bytes(), query.count.unwrap_or(MOST_NAMES)).await;
+    let listing = inner.list(prefix.as_bytes(), query.count.unwrap_or(MOST_NAMES).min(resp::MOST_COUNT)).await;
     Json(resp::listing(&listing).into_json()).into_response()
 }
 
 async fn lock(State(inner): Here, Path(name): Path<String>) -> Response {
+    if let Some(outside) = outside(&inner) {
+        return outside;
+    }
     match Name::new(name.as_bytes()) {
         Ok(name) => Json(resp::picture(&inner.show(&name).await).into_json()).into_response(),
         Err(error) => (StatusCode::BAD_REQUEST, Json(json!({ "error": error.to_string() }))).into_response(),

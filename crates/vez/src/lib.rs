@@ -32,6 +32,7 @@ mod metrics;
 mod node;
 mod resp;
 mod session;
+mod sockets;
 mod store;
 mod supervise;
 mod wire;

@@ -21,7 +21,10 @@ use tokio::{
 use tracing::{debug, info, warn};
 use vez_peer::identity::Address;
 
-use crate::wire::{self, HELLO, Letter};
+use crate::{
+    sockets,
+    wire::{self, HELLO, Letter},
+};
 
 /// So many bytes wait for a connection; more are dropped, as a network might. What matters is sent again.
 const MOST_WAITING: usize = 1 << 20;
@@ -30,10 +33,11 @@ const MOST_ROOM: usize = 4 * 1024;
 /// So many addresses are written to at a time.
 const MOST_OUTBOXES: usize = 1024;
 /// After so long with nothing to send, a connection is closed.
-const IDLE: Duration = Duration::from_secs(120);
+pub(crate) const IDLE: Duration = Duration::from_secs(120);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Who takes nothing and says nothing for so long is not there.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The connections of a node to others.
 pub(crate) struct Links {
@@ -51,7 +55,6 @@ pub(crate) struct Outbox {
     wake: Notify,
 }
 
-#[derive(Default)]
 struct State {
     waiting: Vec<u8>,
     stream: Option<Arc<TcpStream>>,
@@ -61,6 +64,8 @@ struct State {
     dropped: u64,
     /// The task has ended.
     ended: bool,
+    /// When something was written last.
+    written: Instant,
 }
 
 impl Links {
@@ -110,7 +115,7 @@ impl Links {
                 return None; // As if the network had lost it.
             }
         }
-        let outbox = Arc::new(Outbox { address: to.clone(), state: Mutex::default(), wake: Notify::new() });
+        let outbox = Arc::new(Outbox { address: to.clone(), state: Mutex::new(State::new()), wake: Notify::new() });
         self.outboxes.insert(to.clone(), Arc::clone(&outbox));
         self.runtime.spawn(Arc::clone(&outbox).run());
         Some(outbox)
@@ -120,6 +125,12 @@ impl Links {
 impl Drop for Links {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+impl State {
+    fn new() -> Self {
+        Self { waiting: Vec::new(), stream: None, writing: false, dropped: 0, ended: false, written: Instant::now() }
     }
 }
 
@@ -138,6 +149,7 @@ impl Outbox {
             let written = stream.try_write(&bytes);
             state = self.state.lock();
             state.writing = false;
+            state.written = Instant::now();
             if state.stream.as_ref().is_none_or(|now| !Arc::ptr_eq(now, &stream)) {
                 continue; // There is another connection by now, which begins with a whole letter.
             }
@@ -228,7 +240,7 @@ impl Outbox {
     }
 
     async fn write_to(&self, stream: &Arc<TcpStream>) -> io::Result<()> {
-        stream.set_nodelay(true)?;
+        sockets::prepare(stream, PATIENCE)?;
         stream.writable().await?;
         if stream.try_write(&HELLO)? < HELLO.len() {
             return Err(io::ErrorKind::WriteZero.into());
@@ -239,7 +251,9 @@ impl Outbox {
             tokio::select! {
                 () = self.wake.notified() => {}
                 ended = gone(stream) => return Err(ended),
-                () = sleep(IDLE) => return Ok(()),
+                () = sleep(IDLE) => if self.state.lock().written.elapsed() >= IDLE {
+                    return Ok(());
+                },
             }
             // What the socket did not take.
             while self.has_more(stream)? {

@@ -7,12 +7,14 @@ use tokio::{
     io::AsyncReadExt,
     net::{TcpListener, TcpStream},
     sync::Semaphore,
-    time::sleep,
+    time::{error::Elapsed, sleep, timeout},
 };
 use tracing::{debug, warn};
 
 use crate::{
+    links::{IDLE, PATIENCE},
     node::Inner,
+    sockets,
     wire::{self, Letter, Malformed},
 };
 
@@ -40,6 +42,7 @@ pub(crate) async fn accept(listener: TcpListener, inner: Arc<Inner>) {
             match read(stream, &reader).await {
                 Ok(()) => debug!(%from, "a connection has ended"),
                 Err(ReadError::Io(error)) => debug!(%from, %error, "a connection broke"),
+                Err(ReadError::Silent(_)) => debug!(%from, "a connection was closed, since it said nothing"),
                 Err(ReadError::Malformed(error)) => warn!(%from, %error, "a connection was closed"),
             }
             drop(place);
@@ -53,13 +56,17 @@ enum ReadError {
     Io(#[from] io::Error),
     #[error(transparent)]
     Malformed(#[from] Malformed),
+    #[error("it said nothing for long")]
+    Silent(#[from] Elapsed),
 }
 
 async fn read(mut stream: TcpStream, inner: &Arc<Inner>) -> Result<(), ReadError> {
     let mut bytes = BytesMut::with_capacity(ROOM);
     let mut greeted = false;
     let mut frames = Vec::new();
-    while stream.read_buf(&mut bytes).await? > 0 {
+    sockets::prepare(&stream, PATIENCE)?;
+    // Whoever has nothing to say at first is nobody; later it would have closed.
+    while timeout(if greeted { 2 * IDLE } else { PATIENCE }, stream.read_buf(&mut bytes)).await?? > 0 {
         if !greeted {
             greeted = wire::greeted(&mut bytes)?;
             if !greeted {

@@ -222,6 +222,21 @@ impl Inner {
         })
     }
 
+    /// Runs something that the node cannot be without: if it ends, so does the node.
+    pub(crate) fn spawn_vital(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
+        struct Vital(Arc<Inner>);
+        impl Drop for Vital {
+            fn drop(&mut self) {
+                self.0.end(Ended::Broken("a part of it has failed"));
+            }
+        }
+        let vital = Vital(Arc::clone(self));
+        self.spawn(async move {
+            let _vital = vital;
+            task.await;
+        });
+    }
+
     /// Runs something as long as the node is there.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks.lock();
@@ -250,7 +265,7 @@ impl Inner {
     }
 
     pub(crate) fn is_leaving(&self) -> bool {
-        self.leaving.load(Ordering::Relaxed)
+        self.leaving.load(Ordering::SeqCst)
     }
 
     /// Takes a lock for this process itself.
@@ -274,6 +289,7 @@ impl Inner {
                 Asked::Now(outcome) => outcome,
                 Asked::Later(pending) => pending.answer().await,
             };
+            consume_budget().await;
             match outcome {
                 // The process may have been asleep on the way here.
                 Ok(guard) if guard.is_lost() => {}
@@ -301,14 +317,15 @@ impl Inner {
     }
 
     pub(crate) async fn leave(&self, grace: Duration) {
-        self.leaving.store(true, Ordering::Relaxed);
+        self.leaving.store(true, Ordering::SeqCst);
         self.engine.happen(Input::Leave);
         self.holders_gone(clock::now().saturating_add(clock::nanos(grace))).await;
         let sessions = self.engine.sessions();
-        let deadline = sessions.iter().map(|session| session.deadline()).max().unwrap_or(0);
         for session in &sessions {
             session.lose();
         }
+        // From here on nobody is told a later one.
+        let deadline = sessions.iter().map(|session| session.promised()).max().unwrap_or(0);
         self.holders_gone(deadline).await;
         for session in &sessions {
             self.engine.end(session);

@@ -7,20 +7,15 @@ mod reply;
 mod request;
 mod words;
 
-use std::{io, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use rustix::net::sockopt;
-use tokio::{
-    io::AsyncWriteExt,
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    time::sleep,
-};
+use tokio::{io::AsyncWriteExt, net::TcpListener, sync::Semaphore, time::sleep};
 use tracing::{debug, warn};
 
+pub(crate) use self::command::MOST_COUNT;
 use self::connection::Connection;
 pub(crate) use self::words::{listing, picture, standing, status};
-use crate::node::Inner;
+use crate::{node::Inner, sockets};
 
 /// So many clients there may be.
 pub(crate) const MOST_CONNECTIONS: usize = 16 * 1024;
@@ -43,7 +38,8 @@ pub(crate) async fn accept(listener: TcpListener, inner: Arc<Inner>, password: O
             continue;
         };
         number += 1;
-        if let Err(error) = prepare(&stream, &inner) {
+        // A client whose machine is gone is noticed within about a lease: what it held is not to be kept for long.
+        if let Err(error) = sockets::prepare(&stream, Duration::from_nanos(inner.lease())) {
             debug!(%from, %error, "a connection could not be prepared");
         }
         let (node, password) = (Arc::clone(&inner), password.clone());
@@ -56,17 +52,4 @@ pub(crate) async fn accept(listener: TcpListener, inner: Arc<Inner>, password: O
             drop(place);
         });
     }
-}
-
-/// A client whose machine is gone is noticed within about a lease: what it held is not to be kept for long.
-fn prepare(stream: &TcpStream, inner: &Inner) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let lease = Duration::from_nanos(inner.lease()).max(Duration::from_secs(1));
-    sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, lease / 3)?;
-    sockopt::set_tcp_keepintvl(stream, lease / 3)?;
-    sockopt::set_tcp_keepcnt(stream, 2)?;
-    #[cfg(target_os = "linux")]
-    sockopt::set_tcp_user_timeout(stream, u32::try_from(lease.as_millis()).unwrap_or(u32::MAX))?;
-    Ok(())
 }

@@ -129,10 +129,14 @@ impl Session {
         self.losses.borrow().contain(name, fence)
     }
 
+    /// Until when it was last told that what it holds is its own, whether that is still so or not.
+    pub(crate) fn promised(&self) -> Nanos {
+        self.end.load(Ordering::Acquire).min(self.lease.stop())
+    }
+
     /// Until when what it holds is its own.
     pub(crate) fn deadline(&self) -> Nanos {
-        let deadline = self.end.load(Ordering::Acquire).min(self.lease.stop());
-        if self.has_lost_all() { 0 } else { deadline }
+        if self.has_lost_all() { 0 } else { self.promised() }
     }
 
     /// When it is to be warned.

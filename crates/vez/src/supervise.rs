@@ -8,7 +8,7 @@ use vez_peer::{
     agreement::{Disk, Entry},
     charter::{Charter, VERSION},
     identity::{Address, Incarnation},
-    peer::{Identity, Start, Stopped},
+    peer::{Identity, Input, Start, Stopped},
     shard::Habits,
     views::Change,
 };
@@ -49,8 +49,8 @@ pub enum Ended {
         /// What this node goes by.
         ours: String,
     },
-    /// What its folder says cannot be true.
-    #[error("what the node's folder says cannot be true: {0}; move it away, and join the cluster again")]
+    /// What its folder says cannot be true, or a part of it has failed.
+    #[error("it cannot go on: {0}; what its log says has more")]
     Broken(&'static str),
 }
 
@@ -63,7 +63,13 @@ pub(crate) async fn run(inner: Arc<Inner>) {
             Ok(contents) => contents,
             Err(ended) => break ended,
         };
+        if inner.is_leaving() {
+            break Ended::Left; // It was told to before it could hear of it.
+        }
         begin(&inner, contents);
+        if inner.is_leaving() {
+            inner.engine.happen(Input::Leave);
+        }
         let over = |presence: &Presence| matches!(presence, Presence::Stopped(_) | Presence::Closed);
         let presence = presence.wait_for(over).await.map_or(Presence::Closed, |presence| presence.clone());
         edit = match presence {
@@ -133,7 +139,7 @@ fn next(inner: &Inner, why: Stopped) -> Result<Edit, Ended> {
         }
         Stopped::Refused(theirs) => {
             let insists = inner.settings.lease.is_some_and(|lease| lease != theirs.lease);
-            if theirs.version != VERSION || insists {
+            if theirs.version != VERSION || insists || theirs.check().is_err() {
                 let ours = inner.settings.lease.map_or(theirs.lease, |lease| lease);
                 let ours = Charter { lease: ours, version: VERSION, ..theirs.clone() };
                 error!("the cluster goes by something else");

@@ -147,7 +147,7 @@ async fn mistakes_are_told_in_a_sentence() {
     let mistakes = [
         (
             "NONSENSE",
-            "-ERR unknown command 'NONSENSE'; there are LOCK, UNLOCK, EXTEND, LS, SHOW, STATUS, INFO and PING",
+            "-ERR unknown command 'NONSENSE'; there are LOCK, UNLOCK, EXTEND, LS, SHOW, STATUS, REVOKE, EVICT, LEAVE, INFO and PING",
         ),
         ("LOCK", "-ERR wrong number of arguments for 'LOCK'; write LOCK name [TTL milliseconds] [WAIT milliseconds]"),
         ("LOCK a SOON", "-ERR 'SOON' is not known here; write LOCK name [TTL milliseconds] [WAIT milliseconds]"),

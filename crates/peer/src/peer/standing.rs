@@ -37,6 +37,8 @@ pub(super) struct Membered {
     warned: bool,
     /// It takes no new requests, and leaves once nothing is held.
     pub leaving: bool,
+    /// It has said that it leaves.
+    said_so: bool,
 }
 
 /// Why nothing more comes from a process.
@@ -110,7 +112,8 @@ impl Peer {
             }
             (Standing::Outside, Some(node)) => {
                 let lease = Lease::new(view.member(node).join_sent);
-                let member = Membered { view: view.clone(), node, lease, warned: false, leaving: false };
+                let member =
+                    Membered { view: view.clone(), node, lease, warned: false, leaving: false, said_so: false };
                 self.standing = Standing::Member(Box::new(member));
                 if !self.may_go_on(cx) {
                     return; // The Join was sent so long ago that its lease is over.
@@ -152,6 +155,13 @@ impl Peer {
         }
     }
 
+    /// One that leaves says so at once when nothing is held any more, however long it is until its next heartbeat.
+    pub(super) fn hurry(&mut self, now: Nanos) {
+        if self.member().is_some_and(|member| member.leaving && !member.said_so) && !self.holds_anything() {
+            self.next_beat = now;
+        }
+    }
+
     /// Shows itself to the leader: by a Heartbeat, or a Join, or a Leave.
     pub(super) fn beat(&mut self, cx: &mut Cx<'_>) {
         self.next_beat = cx.now.saturating_add(self.charter.lease / 9);
@@ -168,6 +178,10 @@ impl Peer {
         };
         let leave = Membership::Leave { view: member.view.number };
         let leave = Some(leave).filter(|_| member.leaving && !self.holds_anything());
+        if let Standing::Member(member) = &mut self.standing {
+            member.said_so |= leave.is_some();
+        }
+        let Some(member) = self.member() else { return };
         let heartbeat = Membership::Heartbeat {
             sent,
             view: member.view.number,

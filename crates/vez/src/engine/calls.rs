@@ -42,7 +42,12 @@ impl Engine {
     /// From now on the time of a client is limited.
     pub(crate) fn limit(self: &Arc<Self>, session: &Session, ttl: Nanos) -> Result<Nanos, Failure> {
         session.limit(ttl);
-        self.with(|core, now| self.answered(core, now, Call::Open { session: session.id, ttl: Some(ttl) }))
+        self.with(|core, now| {
+            if session.has_lost_all() {
+                return Err(Failure::Lost);
+            }
+            self.answered(core, now, Call::Open { session: session.id, ttl: Some(ttl) })
+        })
     }
 
     /// A client shows itself; how long what it holds is its own.
@@ -50,6 +55,15 @@ impl Engine {
         let id = session.id;
         let call = by.map_or(Call::Renew(id), |by| Call::Extend { session: id, by });
         self.with(|core, now| self.answered(core, now, call))
+    }
+
+    /// Clients show themselves.
+    pub(crate) fn renew_all<'a>(self: &Arc<Self>, sessions: impl Iterator<Item = &'a Session>) {
+        self.with(|core, now| {
+            for session in sessions {
+                self.handle(core, now, Input::Call(Call::Renew(session.id)));
+            }
+        });
     }
 
     /// A client goes.
@@ -74,13 +88,13 @@ impl Engine {
     /// This process itself wants to be inside.
     pub(crate) fn acquire_own(self: &Arc<Self>, name: &Name, ask: Ask, patience: Patience) -> Asked {
         self.with(|core, now| {
-            let own = match &core.own {
-                Some(own) => Ok(Arc::clone(own)),
+            let own = match core.own.take().filter(|own| !own.has_lost_all()) {
+                Some(own) => Ok(own),
                 None => self.open_in(core, now, Who { label: "in process".into(), bell: None }),
             };
             match own {
                 Ok(session) => {
-                    core.own.get_or_insert_with(|| Arc::clone(&session));
+                    core.own = Some(Arc::clone(&session));
                     self.acquire_in(core, now, &session, name, ask, patience)
                 }
                 Err(failure) => Asked::Now(Err(failure)),

@@ -90,7 +90,9 @@ pub(crate) enum ClientCommand {
 /// What is no command. The client is told, and goes on.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum NoCommand {
-    #[error("ERR unknown command '{0}'; there are LOCK, UNLOCK, EXTEND, LS, SHOW, STATUS, INFO and PING")]
+    #[error(
+        "ERR unknown command '{0}'; there are LOCK, UNLOCK, EXTEND, LS, SHOW, STATUS, REVOKE, EVICT, LEAVE, INFO and PING"
+    )]
     Unknown(String),
     #[error("ERR wrong number of arguments for '{0}'; write {1}")]
     Arguments(&'static str, &'static str),
@@ -120,6 +122,8 @@ const CLIENT: &str = "CLIENT ID|INFO|GETNAME|SETNAME name|SETINFO name value";
 
 /// So many names are listed, unless something else is said.
 const DEFAULT_COUNT: usize = 1000;
+/// More are never listed at once.
+pub(crate) const MOST_COUNT: usize = 10_000;
 
 impl Command {
     /// What the words of a request mean.
@@ -198,6 +202,11 @@ impl Command {
         }
     }
 
+    /// Whether all members have to do with it.
+    pub(crate) fn is_about_all(&self) -> bool {
+        matches!(self, Self::List { .. } | Self::Show(_) | Self::Revoke { .. } | Self::Evict(_))
+    }
+
     /// Whether it may be said before the password.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self, Self::Hello(_) | Self::Auth { .. } | Self::Quit | Self::Reset)
@@ -225,7 +234,7 @@ fn list(rest: &[&[u8]]) -> Result<Command, NoCommand> {
     let mut options = Options::new(rest, LS);
     while let Some(option) = options.next() {
         if option.is("COUNT") {
-            count = usize::try_from(options.milliseconds()?).unwrap_or(usize::MAX);
+            count = usize::try_from(options.milliseconds()?).unwrap_or(MOST_COUNT).min(MOST_COUNT);
         } else if prefix.is_none() {
             prefix = Some(option.0.to_vec());
         } else {

@@ -1,14 +1,25 @@
 //! One client that is connected: its requests, one after the other, and what it holds.
 
-use std::{collections::VecDeque, future::Future, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    future::Future,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::{Buf, BytesMut};
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpStream, tcp::WriteHalf},
+    net::{
+        TcpStream,
+        tcp::{ReadHalf, WriteHalf},
+    },
     sync::Notify,
+    task::coop::consume_budget,
     time::timeout,
 };
 use vez_peer::{
@@ -34,6 +45,8 @@ use crate::{
 const MILLISECOND: Nanos = 1_000_000;
 /// So much is said at a time.
 const MOST_OUTPUT: usize = 64 * 1024;
+/// So many locks a connection holds at most.
+const MOST_HELD: usize = 1 << 16;
 /// So many losses are remembered, to answer those who have not read of them.
 const MOST_LOSSES: usize = 256;
 
@@ -46,8 +59,13 @@ pub(super) struct Connection {
     pub(super) version: Version,
     input: BytesMut,
     output: Vec<u8>,
-    held: FxHashMap<(Name, Fence), Held>,
+    held: BTreeMap<(Name, Fence), Held>,
     lost: VecDeque<(Name, Fence)>,
+    /// What the node wants to have back before it leaves, until the client has taken note.
+    departing: Vec<Held>,
+    /// When it last renewed what has a time of its own, and the shortest of these times.
+    renewed: Nanos,
+    shortest: Nanos,
 }
 
 /// What requests that wait have to do with their connection.
@@ -112,13 +130,26 @@ impl Connection {
             version: Version::default(),
             input: BytesMut::with_capacity(4096),
             output: Vec::new(),
-            held: FxHashMap::default(),
+            held: BTreeMap::new(),
             lost: VecDeque::new(),
+            departing: Vec::new(),
+            renewed: 0,
+            shortest: Nanos::MAX,
         }
     }
 
     /// Serves the client until it goes. All that it holds is released then.
-    pub(super) async fn run(mut self, mut stream: TcpStream) -> io::Result<()> {
+    pub(super) async fn run(mut self, stream: TcpStream) -> io::Result<()> {
+        let served = self.serve(stream).await;
+        // One after the other: it may be many, and others want to be served meanwhile.
+        while let Some(held) = self.held.pop_first() {
+            drop(held);
+            consume_budget().await;
+        }
+        served
+    }
+
+    async fn serve(&mut self, mut stream: TcpStream) -> io::Result<()> {
         let patience = Duration::from_nanos(self.seat.inner.lease());
         let bell = Arc::clone(&self.seat.bell);
         let (mut read, mut write) = stream.split();
@@ -148,7 +179,7 @@ impl Connection {
                                 }
                             }
                             () = bell.notified() => if self.tell_losses() {
-                                return self.flush(&mut write, patience).await;
+                                return self.farewell(&mut read, &mut write, patience).await;
                             },
                         }
                     },
@@ -166,14 +197,23 @@ impl Connection {
                     self.show_itself();
                 }
                 () = bell.notified() => if self.tell_losses() {
-                    self.flush(&mut write, patience).await?;
-                    write.shutdown().await?;
-                    // What is lost is kept for it until it has taken note, by closing, or has had the time to.
-                    let _ = timeout(patience, drain(&mut read)).await;
-                    return Ok(());
+                    return self.farewell(&mut read, &mut write, patience).await;
                 },
             }
         }
+    }
+
+    /// All is lost. Whoever has it still, as it believes, takes note by closing; or has had the time to.
+    async fn farewell(
+        &mut self,
+        read: &mut ReadHalf<'_>,
+        write: &mut WriteHalf<'_>,
+        patience: Duration,
+    ) -> io::Result<()> {
+        self.flush(write, patience).await?;
+        write.shutdown().await?;
+        let _ = timeout(patience, drain(read)).await;
+        Ok(())
     }
 
     /// Does what the next request wants, if there is one.
@@ -182,6 +222,11 @@ impl Connection {
             let (command, length) = match request::split(&self.input) {
                 Ok(None) => return Ok(None),
                 Ok(Some((words, length))) if words.is_empty() => (None, length),
+                // A browser that was led to send us something.
+                Ok(Some((words, _))) if [&b"POST"[..], b"GET", b"Host:"].contains(&words[0]) => {
+                    let error = "ERR this is no HTTP port; metrics and status are on another";
+                    return Ok(Some(Step::Quit(Reply::Error(error.into()))));
+                }
                 Ok(Some((words, length))) => (Some(Command::new(&words)), length),
                 // Where the next one would begin is not known.
                 Err(bad) => return Ok(Some(Step::Quit(Reply::Error(format!("ERR Protocol error: {bad}"))))),
@@ -209,6 +254,15 @@ impl Connection {
     }
 
     fn lock(&mut self, name: Name, ttl_ms: Option<u64>, wait_ms: Option<u64>) -> Step {
+        if self.held.range((name.clone(), Fence::FIRST)..).next().is_some_and(|((held, _), _)| *held == name) {
+            let error = "ALREADYYOURS this connection holds it already; release it first, or take another connection";
+            return Step::Say(Reply::Error(error.into()));
+        }
+        if self.held.len() >= MOST_HELD {
+            return Step::Say(Reply::Error(format!(
+                "TOOMANY a connection holds at most {MOST_HELD} locks; take another"
+            )));
+        }
         if ttl_ms == Some(0) {
             return Step::Say(Reply::Error("ERR a TTL of 0 would be over at once; say at least 1".into()));
         }
@@ -253,6 +307,7 @@ impl Connection {
         {
             return words::failure(&failure);
         }
+        self.shortest = self.shortest.min(ttl.unwrap_or(Nanos::MAX));
         let fence = guard.fence();
         self.held.insert((guard.name().clone(), fence), Held { guard, own });
         Reply::text(fence.to_string())
@@ -286,10 +341,13 @@ impl Connection {
 
     /// Tells what is lost. True if that is all that it held as long as it is connected.
     fn tell_losses(&mut self) -> bool {
-        let lost: Vec<_> = self.held.extract_if(|_, held| held.guard.is_revoked()).collect();
+        let lost: Vec<_> = self.held.extract_if(.., |_, held| held.guard.is_revoked()).collect();
         let mut all = false;
         for ((name, fence), held) in lost {
             all |= held.own.is_none() && held.guard.session().has_lost_all();
+            if self.seat.inner.is_leaving() {
+                self.departing.push(held); // Given back when the client has taken note: it may be in the midst of something.
+            }
             if self.version == Version::Three {
                 let words =
                     [Reply::text("lost"), Reply::Bytes(name.as_bytes().to_vec()), Reply::text(fence.to_string())];
@@ -312,10 +370,15 @@ impl Connection {
     }
 
     /// Any byte renews what has a time of its own.
-    fn show_itself(&self) {
-        for held in self.held.values().filter(|held| held.own.is_some()) {
-            let _ = self.seat.inner.engine.renew(held.guard.session(), None); // If it is over, that is told otherwise.
+    fn show_itself(&mut self) {
+        let now = clock::now();
+        if now.saturating_sub(self.renewed) < self.shortest / 10 {
+            return; // A moment ago.
         }
+        self.renewed = now;
+        let timed = self.held.values().filter(|held| held.own.is_some());
+        self.shortest = timed.clone().filter_map(|held| held.guard.session().ttl()).min().unwrap_or(Nanos::MAX);
+        self.seat.inner.engine.renew_all(timed.map(|held| &**held.guard.session()));
     }
 
     pub(super) fn say(&mut self, reply: Reply) {
@@ -332,7 +395,7 @@ impl Connection {
     }
 }
 
-async fn drain(read: &mut tokio::net::tcp::ReadHalf<'_>) -> io::Result<()> {
+async fn drain(read: &mut ReadHalf<'_>) -> io::Result<()> {
     let mut nothing = [0; 1024];
     while read.read(&mut nothing).await? > 0 {}
     Ok(())

@@ -8,14 +8,21 @@ use super::{
     reply::{Reply, Version},
     words,
 };
+use vez_peer::ask::Failure;
+
 use crate::{identity, node::Inner};
 
+/// No client calls itself by more.
+const LONGEST_NAME: usize = 64;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl Connection {
     /// Does what is not about its own locks.
     pub(super) fn attend(&mut self, command: Command) -> Step {
         let inner = Arc::clone(&self.seat.inner);
+        if command.is_about_all() && inner.engine.look(|peer| peer.view().is_none()) != Some(false) {
+            return Step::Say(words::failure(&Failure::NoMember)); // It would know of nobody.
+        }
         match command {
             Command::Ping(None) => Step::Say(Reply::Simple("PONG")),
             Command::Ping(Some(text)) | Command::Echo(text) => Step::Say(Reply::Bytes(text)),
@@ -70,8 +77,10 @@ impl Connection {
         if !self.may_ask {
             return Reply::Error("NOAUTH authentication is required; say HELLO 3 AUTH default password".into());
         }
-        if let Some(name) = hello.name {
-            *self.seat.name.lock() = name;
+        if let Some(name) = hello.name
+            && let Reply::Error(error) = self.call_itself(name)
+        {
+            return Reply::Error(error);
         }
         self.version = hello.version.unwrap_or(self.version);
         Reply::Map(vec![
@@ -96,14 +105,19 @@ impl Connection {
         Reply::OK
     }
 
+    fn call_itself(&mut self, name: Vec<u8>) -> Reply {
+        if name.len() > LONGEST_NAME {
+            return Reply::Error(format!("ERR a client calls itself by at most {LONGEST_NAME} bytes"));
+        }
+        *self.seat.name.lock() = name;
+        Reply::OK
+    }
+
     fn client(&mut self, command: ClientCommand) -> Reply {
         match command {
             ClientCommand::Id => Reply::integer(self.number),
             ClientCommand::GetName => Reply::Bytes(self.seat.name.lock().clone()),
-            ClientCommand::SetName(name) => {
-                *self.seat.name.lock() = name;
-                Reply::OK
-            }
+            ClientCommand::SetName(name) => self.call_itself(name),
             ClientCommand::Info => {
                 let name = self.seat.name.lock().escape_ascii().to_string();
                 Reply::text(format!("id={} addr={} name={name} lib-name=\n", self.number, self.seat.from))

@@ -14,6 +14,7 @@ mod remote;
 mod show;
 mod status;
 mod tell;
+mod time;
 mod up;
 
 use std::{future::Future, process::ExitCode};

@@ -64,6 +64,12 @@ pub enum StartError {
     /// People number nodes from 1.
     #[error("nodes are numbered from 1; 0 is none")]
     Zero,
+    /// The folder is another's.
+    #[error("the folder {0} is that of node {1}, not of node {2}; say --id {1}, or take another folder")]
+    OtherNumber(String, u16, u16),
+    /// Nobody could reach it.
+    #[error("other nodes cannot be told to reach this one at {0}; say where it is with --advertise HOST:PORT")]
+    Unspecified(String),
     /// Everybody could reach it.
     #[error(
         "{0} can be reached from other machines, and anybody there could take and release locks: nothing is encrypted; \
@@ -71,11 +77,11 @@ pub enum StartError {
     )]
     NotLoopback(String),
     /// It cannot be reached there.
-    #[error("cannot listen on {0}: {1}")]
+    #[error("cannot listen on {0}")]
     Bind(String, #[source] io::Error),
     /// No address.
-    #[error("{0} is no address: {1}; write it as 127.0.0.1:7402")]
-    NoAddress(String, #[source] io::Error),
+    #[error("{0} is no address; write HOST:PORT, such as 127.0.0.1:7402")]
+    NoAddress(String),
     /// No cluster can go by that.
     #[error(transparent)]
     Charter(#[from] BadCharter),
@@ -164,12 +170,18 @@ impl Builder {
         if self.bootstrap && !self.join.is_empty() {
             return Err(StartError::BootstrapAndJoin);
         }
+        for address in self.join.iter().chain(&self.advertise) {
+            is_address(address)?;
+        }
         let charter = self.charter();
         charter.check()?;
         let peers = self.listen(&self.peer).await?;
         let clients = self.listen_if(self.client.as_deref()).await?;
         let web = self.listen_if(self.http.as_deref()).await?;
         let bound = peers.local_addr().map_err(|error| StartError::Bind(self.peer.clone(), error))?;
+        if bound.ip().is_unspecified() && self.advertise.is_none() {
+            return Err(StartError::Unspecified(bound.to_string()));
+        }
         let address = self.advertise.clone().unwrap_or_else(|| bound.to_string());
         let store = self.store(charter)?;
         let settings = Settings {
@@ -201,6 +213,10 @@ impl Builder {
 
     fn store(&self, charter: Charter) -> Result<Store, StartError> {
         if let Some(store) = Store::open(&self.data)? {
+            let number = identity::number(store.contents().id);
+            if number != self.number {
+                return Err(StartError::OtherNumber(self.data.display().to_string(), number, self.number));
+            }
             return Ok(store);
         }
         if !self.bootstrap && self.join.is_empty() {
@@ -226,13 +242,20 @@ impl Builder {
     }
 
     async fn listen(&self, address: &str) -> Result<TcpListener, StartError> {
-        let no_address = |error| StartError::NoAddress(address.into(), error);
+        is_address(address)?;
+        let no_address = |_| StartError::NoAddress(address.into());
         let found: Vec<SocketAddr> = lookup_host(address).await.map_err(no_address)?.collect();
         if !self.insecure && !found.iter().map(SocketAddr::ip).all(is_loopback) {
             return Err(StartError::NotLoopback(address.into()));
         }
         TcpListener::bind(&found[..]).await.map_err(|error| StartError::Bind(address.into(), error))
     }
+}
+
+/// A host and a port.
+fn is_address(text: &str) -> Result<(), StartError> {
+    let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
+    if matches!(port, Some(Ok(_))) { Ok(()) } else { Err(StartError::NoAddress(text.into())) }
 }
 
 fn is_loopback(address: IpAddr) -> bool {

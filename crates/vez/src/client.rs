@@ -7,6 +7,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::time::timeout;
 use vez_peer::{
     fence::Fence,
     name::{Name, NoName},
@@ -18,6 +19,8 @@ use self::{
     wire::{Told, Wire},
 };
 
+/// A node that does not answer for so long is not there.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// So many connections are kept for later.
 const MOST_IDLE: usize = 64;
 
@@ -32,6 +35,7 @@ pub struct Client {
 struct Shared {
     address: String,
     password: Option<String>,
+    name: Option<String>,
     idle: Mutex<Vec<Wire>>,
 }
 
@@ -48,20 +52,38 @@ pub struct Wanted {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Nobody answers there.
-    #[error("cannot reach a node at {0}: {1}")]
+    #[error("cannot reach a node at {0}")]
     Connect(String, #[source] io::Error),
     /// The connection broke, and with it all that was held by it.
-    #[error("the connection to the node broke: {0}")]
+    #[error("the connection to the node broke")]
     Broken(#[from] io::Error),
-    /// The node says no. The first word says why.
-    #[error("{0}")]
-    Refused(String),
+    /// The node says no.
+    #[error("{why}")]
+    Refused {
+        /// Why, for programs: a word in capitals.
+        code: String,
+        /// Why, for people.
+        why: String,
+    },
     /// What answers is no node.
-    #[error("what answers is no node of vez: {0}")]
+    #[error("what answers is not the port for clients of a node, which is 7400 unless it was chosen otherwise: {0}")]
     Strange(String),
     /// It is no name.
     #[error(transparent)]
     Name(#[from] NoName),
+}
+
+impl ClientError {
+    fn refused(text: &str) -> Self {
+        let (code, why) = text.split_once(' ').unwrap_or(("ERR", text));
+        Self::Refused { code: code.into(), why: why.into() }
+    }
+
+    /// Whether the node cannot tell at this moment, and can be asked again.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == "TRYAGAIN" || code == "NOMEMBER")
+    }
 }
 
 impl Client {
@@ -78,7 +100,19 @@ impl Client {
     /// # Errors
     /// If nobody answers there, or the password is another.
     pub async fn connect_with(address: impl Into<String>, password: Option<String>) -> Result<Self, ClientError> {
-        let shared = Shared { address: address.into(), password, idle: Mutex::default() };
+        Self::connect_as(address, password, None).await
+    }
+
+    /// The same, with a name that others see who look at what it holds.
+    ///
+    /// # Errors
+    /// If nobody answers there, or the password is another, or the name is too long.
+    pub async fn connect_as(
+        address: impl Into<String>,
+        password: Option<String>,
+        name: Option<String>,
+    ) -> Result<Self, ClientError> {
+        let shared = Shared { address: address.into(), password, name, idle: Mutex::default() };
         let client = Self { shared: Arc::new(shared) };
         let wire = client.shared.connect().await?;
         client.shared.put_back(wire);
@@ -126,7 +160,12 @@ impl Client {
             request.extend(time.into_iter().flat_map(|time| [word.to_vec(), milliseconds(time)]));
         }
         let mut wire = self.shared.wire().await?;
-        let answer = wire.call(&request).await?;
+        let called = wire.call(&request);
+        let answer = match wanted.wait {
+            None => called.await?,
+            // A node that does not answer is not waited for much longer than for the lock.
+            Some(wait) => timeout(wait + PATIENCE, called).await.map_err(|_| silent())??,
+        };
         let fence: Fence = match answer {
             Told::Text(text) => text.parse().map_err(|error| ClientError::Strange(format!("{error}")))?,
             Told::Nil => {
@@ -135,7 +174,7 @@ impl Client {
             }
             Told::Error(text) => {
                 self.shared.put_back(wire);
-                return Err(ClientError::Refused(text));
+                return Err(ClientError::refused(&text));
             }
             other => return Err(ClientError::Strange(format!("{other:?}"))),
         };
@@ -144,17 +183,16 @@ impl Client {
         keeper.start().await.map(Some)
     }
 
-    /// Says anything to the node, and tells what it answers.
+    /// Says anything to the node, and tells what it answers. It is said on a connection of its own, which ends with it: a lock
+    /// that is taken so is released at once.
     ///
     /// # Errors
     /// If it says no, or cannot be reached.
     pub async fn call(&self, words: &[&[u8]]) -> Result<Value, ClientError> {
         let request: Vec<Vec<u8>> = words.iter().map(|word| word.to_vec()).collect();
-        let mut wire = self.shared.wire().await?;
-        let answer = wire.call(&request).await?;
-        self.shared.put_back(wire);
-        match answer {
-            Told::Error(text) => Err(ClientError::Refused(text)),
+        let mut wire = self.shared.connect().await?;
+        match timeout(PATIENCE, wire.call(&request)).await.map_err(|_| silent())?? {
+            Told::Error(text) => Err(ClientError::refused(&text)),
             answer => Ok(answer.into_json()),
         }
     }
@@ -173,13 +211,26 @@ impl Shared {
     }
 
     async fn connect(&self) -> Result<Wire, ClientError> {
+        timeout(PATIENCE, self.greet())
+            .await
+            .unwrap_or_else(|_| Err(ClientError::Connect(self.address.clone(), late())))
+    }
+
+    async fn greet(&self) -> Result<Wire, ClientError> {
         let mut wire = Wire::connect(&self.address).await?;
         let mut hello = vec![b"HELLO".to_vec(), b"3".to_vec()];
         if let Some(password) = &self.password {
             hello.extend([b"AUTH".to_vec(), b"default".to_vec(), password.clone().into_bytes()]);
         }
-        match wire.call(&hello).await? {
-            Told::Error(text) => Err(ClientError::Refused(text)),
+        if let Some(name) = &self.name {
+            hello.extend([b"SETNAME".to_vec(), name.clone().into_bytes()]);
+        }
+        let answer = wire.call(&hello).await.map_err(|error| match error {
+            ClientError::Broken(error) => ClientError::Strange(format!("it hung up: {error}")),
+            error => error,
+        })?;
+        match answer {
+            Told::Error(text) => Err(ClientError::refused(&text)),
             Told::Map(map) if map.get("server").is_some_and(|server| *server == "vez") => Ok(wire),
             other => Err(ClientError::Strange(format!("{}", other.into_json()))),
         }
@@ -191,4 +242,12 @@ impl Shared {
             idle.push(wire);
         }
     }
+}
+
+fn late() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "it does not answer")
+}
+
+fn silent() -> ClientError {
+    ClientError::Broken(late())
 }

@@ -1,6 +1,6 @@
 //! What is counted, in the words of Prometheus. No label is ever the name of a lock: there may be millions.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::{
     encoding::text,
@@ -44,8 +44,8 @@ struct Shown {
     names: Gauge,
     used_names: Gauge,
     unacknowledged: Gauge,
-    handovers: Gauge,
-    strangers: Gauge,
+    handovers: Count,
+    strangers: Count,
 }
 
 impl Metrics {
@@ -144,8 +144,8 @@ impl Metrics {
         shown.names.set(number(|status| status.names));
         shown.used_names.set(number(|status| status.used_names));
         shown.unacknowledged.set(number(|status| status.unacknowledged));
-        shown.handovers.set(counts.handovers.cast_signed());
-        shown.strangers.set(counts.strangers.cast_signed());
+        shown.handovers.inner().store(counts.handovers, Ordering::Relaxed);
+        shown.strangers.inner().store(counts.strangers, Ordering::Relaxed);
         let mut out = String::new();
         text::encode(&mut out, &self.registry).expect("a String takes everything");
         out

@@ -52,7 +52,7 @@ pub enum StoreError {
     #[error("{0} is not the file of a node of this version: {1}; move it away, and join the cluster again")]
     Unreadable(String, String),
     /// The folder cannot be made, read or written.
-    #[error("cannot use the folder {0}: {1}")]
+    #[error("cannot use the folder {0}")]
     Io(String, #[source] io::Error),
     /// It cannot be written any more. What was to be written may be there or not.
     #[error("cannot write to the node's folder: {0}")]

@@ -128,3 +128,30 @@ async fn who_does_not_wait_any_more_has_no_place_in_the_line() {
         timeout(LONG, cluster.nodes[one].lock("a")).await.expect("nobody is in the way").unwrap();
     }
 }
+
+#[tokio::test]
+async fn what_cannot_be_is_refused_when_it_begins() {
+    let cluster = Cluster::of(1).await;
+    let folder = tempfile::tempdir().unwrap();
+    let node = |number| Node::builder(number, folder.path()).bootstrap();
+    assert!(matches!(node(0).start().await, Err(StartError::Zero)));
+    for address in ["garbage", "127.0.0.1", ":7402", "127.0.0.1:99999"] {
+        assert!(matches!(node(1).peer_addr(address).start().await, Err(StartError::NoAddress(_))), "{address}");
+        assert!(matches!(Node::builder(1, folder.path()).join([address]).start().await, Err(StartError::NoAddress(_))));
+    }
+    assert!(matches!(node(1).join(["127.0.0.1:1"]).start().await, Err(StartError::BootstrapAndJoin)));
+    let open = node(1).peer_addr("0.0.0.0:0").insecure().start().await;
+    assert!(matches!(open, Err(StartError::Unspecified(_))));
+    assert!(matches!(node(1).lease(Duration::from_secs(7200)).start().await, Err(StartError::Charter(_))));
+    drop(node(1).start().await.unwrap());
+    let other = loop {
+        match node(2).start().await {
+            Err(StartError::Store(_)) => tokio::time::sleep(Duration::from_millis(5)).await, // It is being closed.
+            other => break other,
+        }
+    };
+    assert!(matches!(other, Err(StartError::OtherNumber(_, 1, 2))), "{other:?}");
+    let joins =
+        cluster.builder(3).join([cluster.nodes[0].peer_addr().to_string()]).lease(2 * LEASE).start().await.unwrap();
+    assert!(matches!(timeout(LONG, joins.ended()).await, Ok(Ended::Refused { .. })), "it insists on another lease");
+}

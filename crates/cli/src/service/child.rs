@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::Result;
 
+use super::config::PASSWORD;
 use crate::output::tell;
 
 /// The name of the hidden subcommand.
@@ -33,7 +34,7 @@ pub(crate) struct Args {
 /// The child, not begun yet.
 pub(crate) fn command(words: &[OsString]) -> Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args([NAME, "--parent", &std::process::id().to_string(), "--"]).args(words);
+    command.env_remove(PASSWORD).args([NAME, "--parent", &std::process::id().to_string(), "--"]).args(words);
     Ok(command)
 }
 

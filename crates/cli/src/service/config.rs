@@ -11,6 +11,9 @@ use serde::Deserialize;
 /// Where it is looked for.
 pub(crate) const FILE: &str = "vez.toml";
 
+/// The variable that may have the password.
+pub(crate) const PASSWORD: &str = "VEZ_PASSWORD";
+
 /// What stands in `vez.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -31,6 +34,9 @@ pub(crate) struct Config {
     pub bootstrap: bool,
     /// Whose cluster it joins.
     pub join: Vec<String>,
+    /// How long those who hold something have when it leaves.
+    #[serde(deserialize_with = "duration")]
+    pub grace: Option<std::time::Duration>,
     /// How long a membership lasts.
     #[serde(deserialize_with = "duration")]
     pub lease: Option<std::time::Duration>,
@@ -44,7 +50,7 @@ pub(crate) struct Config {
 
 fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<std::time::Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    humantime::parse_duration(&text).map(Some).map_err(serde::de::Error::custom)
+    super::time::parse(&text).map(Some).map_err(serde::de::Error::custom)
 }
 
 impl Config {
@@ -63,7 +69,9 @@ impl Config {
 /// The password that clients have to say: from a file, or from the environment.
 pub(crate) fn password(file: Option<&Path>) -> Result<Option<String>> {
     let Some(file) = file else {
-        return Ok(std::env::var("VEZ_PASSWORD").ok().filter(|password| !password.is_empty()));
+        let password = std::env::var(PASSWORD).ok();
+        anyhow::ensure!(password.as_deref() != Some(""), "VEZ_PASSWORD is empty; put the password in it, or unset it");
+        return Ok(password);
     };
     let text = fs::read_to_string(file).with_context(|| format!("cannot read the password in {}", file.display()))?;
     let password = text.trim_end_matches(['\r', '\n']).to_owned();

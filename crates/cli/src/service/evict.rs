@@ -11,6 +11,7 @@ use vez::ClientError;
 use super::{
     remote::Remote,
     tell::{list, text},
+    time,
 };
 use crate::output::tell;
 
@@ -33,7 +34,7 @@ pub(crate) struct Args {
     /// Which: its number, or its id.
     node: String,
     /// How long to wait until it is gone.
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "60s")]
+    #[arg(long, value_name = "TIME", value_parser = time::parse, default_value = "60s")]
     wait: Duration,
 }
 
@@ -50,11 +51,11 @@ impl Args {
         while begin.elapsed() < self.wait {
             match client.call(&[b"EVICT", self.node.as_bytes()]).await {
                 Ok(_) => {}
-                Err(ClientError::Refused(_)) if since.is_some() && begin.elapsed() > PAUSE => {
+                Err(ClientError::Refused { .. }) if since.is_some() && begin.elapsed() > PAUSE => {
                     return Ok(ExitCode::SUCCESS);
                 }
-                Err(ClientError::Refused(why)) => {
-                    tell(format_args!("vez: {}", why.trim_start_matches("ERR ")));
+                Err(ClientError::Refused { why, .. }) => {
+                    tell(format_args!("vez: {why}"));
                     return Ok(ExitCode::FAILURE);
                 }
                 Err(error) => return Err(error.into()),

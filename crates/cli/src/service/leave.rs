@@ -4,7 +4,7 @@ use std::{process::ExitCode, time::Duration};
 
 use anyhow::Result;
 
-use super::remote::Remote;
+use super::{remote::Remote, time};
 
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     remote: Remote,
     /// How long those who hold something have.
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "5s")]
+    #[arg(long, value_name = "TIME", value_parser = time::parse, default_value = "5s")]
     grace: Duration,
 }
 

@@ -8,9 +8,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use vez::{Client, ClientError};
+use vez::Client;
 
-use super::remote::Target;
+use super::remote::{Target, is_nobody_there};
 use crate::output::tell;
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,18 +23,44 @@ pub(crate) fn folder() -> Result<PathBuf> {
     Ok(folders.data_local_dir().to_owned())
 }
 
+/// Where is written that this user has run nodes.
+const NOTE: &str = "nodes";
+
+/// Notes that this user runs a node, with its data there. Where one was, `vez lock` does not start another of its own: it would be
+/// a cluster of its own, and know nothing of the locks of the first.
+pub(crate) fn note_node(data: &str) -> Result<()> {
+    let Ok(folder) = folder() else { return Ok(()) }; // A user without a home has no local node either.
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    fs::write(folder.join(NOTE), format!("{data}\n")).context("cannot write to the folder of the user")
+}
+
+fn refuse_where_one_was() -> Result<()> {
+    let note = folder()?.join(NOTE);
+    if let Ok(data) = fs::read_to_string(&note) {
+        bail!(
+            "no node answers at 127.0.0.1:7400, and one was run on this machine, with its data in {}; start it again, or say where one \
+             is with --addr (or remove {}, and `vez lock` starts one of its own)",
+            data.trim_end(),
+            note.display()
+        );
+    }
+    Ok(())
+}
+
 /// A client of the node of this machine, which is started if it is not there. Of many who want that at once, one does it.
-pub(crate) async fn client(target: &Target) -> Result<Client> {
-    match target.connect().await {
+pub(crate) async fn client(target: &Target, name: &str) -> Result<Client> {
+    let connect = || target.connect_as(Some(name.to_owned()));
+    match connect().await {
         Err(error) if is_nobody_there(&error) => {}
         connected => return connected,
     }
+    refuse_where_one_was()?;
     let folder = folder()?.join("local");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let lock = File::create(folder.join("start.lock")).context("cannot make a file in the folder of the user")?;
     lock.lock().context("cannot lock a file in the folder of the user")?;
     // Somebody may have started it meanwhile.
-    match target.connect().await {
+    match connect().await {
         Err(error) if is_nobody_there(&error) => {}
         connected => return connected,
     }
@@ -53,7 +79,7 @@ pub(crate) async fn client(target: &Target) -> Result<Client> {
         .context("cannot start a node")?;
     let begin = Instant::now();
     let client = loop {
-        match target.connect().await {
+        match connect().await {
             Err(error) if is_nobody_there(&error) => {}
             connected => break connected?,
         }
@@ -71,9 +97,4 @@ pub(crate) async fn client(target: &Target) -> Result<Client> {
         folder.display()
     ));
     Ok(client)
-}
-
-fn is_nobody_there(error: &anyhow::Error) -> bool {
-    let client = error.chain().find_map(|cause| cause.downcast_ref::<ClientError>());
-    matches!(client, Some(ClientError::Connect(_, error)) if error.kind() == std::io::ErrorKind::ConnectionRefused)
 }

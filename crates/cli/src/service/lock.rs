@@ -17,7 +17,7 @@ use tokio::{
 };
 use vez::{Client, ClientError, RemoteGuard, Wanted};
 
-use super::{child, local, remote::Remote};
+use super::{child, local, remote::Remote, time};
 use crate::output::tell;
 
 /// The lock was lost, and the command was ended.
@@ -32,9 +32,11 @@ const PAUSE: Duration = Duration::from_millis(20);
     after_help = "The command gets VEZ_LOCK_NAME and VEZ_LOCK_FENCE: a number that is larger for every later holder, to be shown to whatever must not be touched by two. It has the same \
 standard input, gets the signals that `vez lock` gets, and on Linux dies with it. No shell is involved.
 
-If the lock is lost (this machine or its node cannot be heard any more), the command gets TERM, and KILL after --grace.
+If the lock is lost (this machine or its node cannot be heard any more), the command gets TERM, and KILL after --grace. Somebody else may have the lock by then: what it touches should refuse its fence.
 
-Where nothing is said about a node and none is on this machine, one is started, which stays.
+What the command itself has started does not die with it: let it `exec` what it runs.
+
+Where nothing is said about a node and none was ever run on this machine by this user, one is started, which stays. On machines of a cluster, say where it is in VEZ_ADDR or vez.toml.
 
 Examples:
   vez lock backup -- pg_dump -f backup.sql orders
@@ -50,16 +52,16 @@ pub(crate) struct Args {
     #[arg(short = 'n', long, visible_alias = "nb", conflicts_with = "wait")]
     nonblock: bool,
     /// Wait so many seconds at most.
-    #[arg(short, long, visible_alias = "timeout", value_name = "SECS")]
-    wait: Option<f64>,
+    #[arg(short, long, visible_alias = "timeout", value_name = "SECS", value_parser = time::parse, allow_negative_numbers = true)]
+    wait: Option<Duration>,
     /// The exit code if the lock was not obtained.
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = 1)]
     conflict_exit_code: u8,
     /// Lose the lock if this machine cannot be heard for so long [default: as soon as its node notices].
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
     ttl: Option<Duration>,
     /// How long the command has to end when the lock is lost.
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "5s")]
+    #[arg(long, value_name = "TIME", value_parser = time::parse, default_value = "5s")]
     grace: Duration,
     /// The name of the lock.
     name: OsString,
@@ -70,15 +72,15 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self) -> Result<ExitCode> {
-        let seconds = self.wait.unwrap_or(0.0);
-        ensure!(seconds.is_finite() && seconds >= 0.0, "the wait is {seconds} seconds; take 0 or more, such as -w 10");
         ensure!(
             self.ttl.is_none_or(|ttl| ttl.as_millis() > 0),
             "a --ttl of nothing would be over at once; take 1s or so"
         );
         let target = self.remote.target()?;
-        let client = if target.given { target.connect().await? } else { local::client(&target).await? };
-        let wait = if self.nonblock { Some(Duration::ZERO) } else { self.wait.map(Duration::from_secs_f64) };
+        let who = self.who();
+        let client =
+            if target.given { target.connect_as(Some(who)).await? } else { local::client(&target, &who).await? };
+        let wait = if self.nonblock { Some(Duration::ZERO) } else { self.wait };
         let name = std::os::unix::ffi::OsStrExt::as_bytes(&*self.name);
         let Some(guard) = obtain(&client, name, Wanted { ttl: self.ttl, wait }).await? else {
             return Ok(ExitCode::from(self.conflict_exit_code));
@@ -94,21 +96,50 @@ impl Args {
         match ended {
             // What it did before its deadline it did alone.
             Some(status) if !guard.is_lost() => {
-                if let Err(error) = guard.release().await {
-                    tell(format_args!("vez: the command is done, and its lock could not be released: {error}"));
+                let released = tokio::select! {
+                    released = guard.release() => released,
+                    _ = signals.next() => Ok(()), // The end of the connection releases it too.
+                };
+                match released {
+                    Ok(()) => Ok(code(status)),
+                    Err(ClientError::Refused { why, .. }) => {
+                        tell(format_args!(
+                            "vez: the command is done, and {} may have been lost before: {why}",
+                            self.shown()
+                        ));
+                        Ok(ExitCode::from(LOST))
+                    }
+                    Err(error) => {
+                        tell(format_args!(
+                            "vez: the command is done, and {} could not be released: {error}",
+                            self.shown()
+                        ));
+                        Ok(code(status))
+                    }
                 }
-                Ok(code(status))
             }
             Some(_) => {
-                tell("vez: the lock was lost while the command ran");
+                tell(format_args!("vez: {} was lost while the command ran", self.shown()));
                 Ok(ExitCode::from(LOST))
             }
             None => {
-                tell("vez: the lock was lost; ending the command");
+                tell(format_args!("vez: {} is lost; ending the command", self.shown()));
                 self.end(&mut child, &mut signals).await?;
                 Ok(ExitCode::from(LOST))
             }
         }
+    }
+
+    /// The name of the lock, as it can be shown.
+    fn shown(&self) -> String {
+        super::tell::plain(&self.name.to_string_lossy())
+    }
+
+    /// Who holds it, for those who ask.
+    fn who(&self) -> String {
+        let program = std::path::Path::new(&self.command[0]).file_name().unwrap_or_default().to_string_lossy();
+        let program: String = super::tell::plain(&program).chars().filter(char::is_ascii).take(32).collect();
+        format!("{program}[{}]", std::process::id())
     }
 
     /// Ends the command: politely at first.
@@ -127,9 +158,9 @@ async fn obtain(client: &Client, name: &[u8], wanted: Wanted) -> Result<Option<R
     let patience = wanted.wait.map(|wait| if wait.is_zero() { PATIENCE } else { wait });
     loop {
         match client.lock_with(name, wanted).await {
-            Err(ClientError::Refused(why)) if is_temporary(&why) => {
+            Err(error) if error.is_temporary() => {
                 if patience.is_some_and(|patience| begin.elapsed() >= patience) {
-                    tell(format_args!("vez: {why}"));
+                    tell(format_args!("vez: {error}"));
                     return Ok(None);
                 }
                 sleep(PAUSE).await;
@@ -137,10 +168,6 @@ async fn obtain(client: &Client, name: &[u8], wanted: Wanted) -> Result<Option<R
             outcome => return Ok(outcome?),
         }
     }
-}
-
-fn is_temporary(why: &str) -> bool {
-    ["TRYAGAIN ", "NOMEMBER "].iter().any(|code| why.starts_with(code))
 }
 
 /// Waits for the command, and hands it the signals that come meanwhile.
@@ -183,6 +210,9 @@ impl Signals {
         ];
         let mut signals = Vec::new();
         for (name, kind) in always {
+            if is_ignored(name) {
+                continue; // As nohup has it; and so has the command then.
+            }
             let heeded = signal(kind).context("cannot heed signals")?;
             let doubled = from_terminal && matches!(name, Signal::INT | Signal::QUIT);
             if !doubled {
@@ -203,4 +233,12 @@ impl Signals {
         })
         .await
     }
+}
+
+/// Whether a signal was ignored when we began.
+fn is_ignored(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (signal.as_raw() - 1)) != 0
 }

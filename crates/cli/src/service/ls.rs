@@ -40,7 +40,8 @@ impl Args {
             print(&format!("{listing:#}\n"))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let rows: Vec<Vec<String>> = list(&listing, "names").iter().map(row).collect();
+        let nobody = if list(&listing, "silent").is_empty() { "nobody" } else { "?" };
+        let rows: Vec<Vec<String>> = list(&listing, "names").iter().map(|name| row(name, nobody)).collect();
         if !rows.is_empty() {
             print(&table(&["NAME", "KIND", "HELD BY", "FOR", "WAITING", "FENCE"], &rows))?;
         }
@@ -54,11 +55,11 @@ impl Args {
     }
 }
 
-fn row(name: &Value) -> Vec<String> {
+fn row(name: &Value, nobody: &str) -> Vec<String> {
     let holders = list(name, "holders");
     let holder = |holder: &Value| format!("node {}, {}", text(&holder["node"]), text(&holder["client"]));
     let (by, time, fence) = match holders {
-        [] => ("nobody".into(), String::new(), String::new()),
+        [] => (nobody.into(), String::new(), String::new()),
         [one] => (holder(one), time(&one["held_ms"]), text(&one["fence"])),
         [one, ..] => (format!("{} holders", holders.len()), time(&one["held_ms"]), text(&one["fence"])),
     };

@@ -7,11 +7,17 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use vez::{Ended, Node};
 
-use super::config::{self, Config};
+use super::{
+    config::{self, Config},
+    local, time,
+};
 use crate::output::{print, tell};
 
 /// The ports of a node that nothing is said about: for clients, for HTTP, for other nodes.
 pub(crate) const PORTS: [u16; 3] = [7400, 7401, 7402];
+
+/// How long those who hold something have when a node leaves, unless something is said.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Run one node of the lock service.
 #[derive(clap::Args)]
@@ -54,11 +60,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR", num_args = 1..)]
     join: Vec<String>,
     /// How long a membership lasts without being renewed [default: 3s, or what the cluster has].
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
     lease: Option<Duration>,
-    /// How long those who hold something have when it leaves.
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "5s")]
-    grace: Duration,
+    /// How long those who hold something have when it leaves [default: 5s].
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    grace: Option<Duration>,
     /// Let other machines reach it, although nothing is encrypted.
     #[arg(long)]
     insecure: bool,
@@ -95,6 +101,7 @@ impl Args {
         let Some(data) = self.data.or(config.data) else {
             bail!("where is its data? say --data DIR, or data = \"DIR\" in vez.toml")
         };
+        let data_is = data.display().to_string();
         let mut builder = Node::builder(id, data)
             .client_addr(address(self.client, config.client, PORTS[0]))
             .http_addr(address(self.http, config.http, PORTS[1]))
@@ -118,9 +125,13 @@ impl Args {
         if let Some(password) = config::password(file.as_deref())? {
             builder = builder.password(password);
         }
+        allow_many_connections();
         let node = builder.start().await?;
+        if !self.detach {
+            local::note_node(&data_is)?;
+        }
         print(&greeting(&node, id, self.json))?;
-        serve(&node, self.grace).await
+        serve(&node, self.grace.or(config.grace).unwrap_or(GRACE)).await
     }
 }
 
@@ -158,6 +169,13 @@ async fn serve(node: &Node, grace: Duration) -> Result<ExitCode> {
         Ended::Left => Ok(ExitCode::SUCCESS),
         ended => Err(ended.into()),
     }
+}
+
+/// A connection is an open file, and what a shell allows by default are few.
+pub(crate) fn allow_many_connections() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }); // Then they stay few.
 }
 
 /// What happens goes to standard error; RUST_LOG says how much.

@@ -37,8 +37,8 @@ impl Args {
         let fence = self.fence.to_string();
         match self.remote.connect().await?.call(&[b"REVOKE", self.name.as_bytes(), fence.as_bytes()]).await {
             Ok(_) => Ok(ExitCode::SUCCESS),
-            Err(ClientError::Refused(why)) => {
-                tell(format_args!("vez: {}", why.trim_start_matches("ERR ")));
+            Err(ClientError::Refused { why, .. }) => {
+                tell(format_args!("vez: {why}"));
                 Ok(ExitCode::FAILURE)
             }
             Err(error) => Err(error.into()),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow, bail};
 use vez::{Client, ClientError};
 
 use super::config::{self, Config};
@@ -36,7 +36,7 @@ impl Remote {
     pub(crate) fn target(&self) -> Result<Target> {
         let config = Config::read(self.config.as_deref())?;
         let file = self.password_file.clone().or(config.password_file);
-        let given = self.addr.clone().or(config.addr).or(config.client);
+        let given = self.addr.clone().filter(|addr| !addr.is_empty()).or(config.addr).or(config.client);
         Ok(Target {
             given: given.is_some(),
             addr: given.unwrap_or_else(|| DEFAULT_CLIENT.to_owned()),
@@ -46,17 +46,40 @@ impl Remote {
 
     /// A client of that node.
     pub(crate) async fn connect(&self) -> Result<Client> {
-        self.target()?.connect().await
+        let target = self.target()?;
+        target.connect().await.map_err(|error| {
+            let hint = "; start one with `vez up` or `vez node`, or say where one is with --addr";
+            let hint = if !target.given && is_nobody_there(&error) { hint } else { "" };
+            anyhow!("{error:#}{hint}")
+        })
     }
 }
 
 impl Target {
     pub(crate) async fn connect(&self) -> Result<Client> {
-        match Client::connect_with(&self.addr, self.password.clone()).await {
+        self.connect_as(None).await
+    }
+
+    /// The same, with a name that others see.
+    pub(crate) async fn connect_as(&self, name: Option<String>) -> Result<Client> {
+        match Client::connect_as(&self.addr, self.password.clone(), name).await {
             Ok(client) => Ok(client),
-            Err(error @ ClientError::Connect(..)) if !self.given => Err(anyhow::Error::new(error)
-                .context("start one with `vez up` or `vez node`, or say where one is with --addr")),
+            Err(ClientError::Connect(at, error)) if error.kind() == std::io::ErrorKind::InvalidInput => {
+                bail!("{at} is no address; write HOST:PORT, such as {DEFAULT_CLIENT}")
+            }
+            Err(ClientError::Refused { code, .. }) if code == "NOAUTH" => {
+                bail!(
+                    "the node at {} wants a password; say --password-file FILE, or put it into VEZ_PASSWORD",
+                    self.addr
+                )
+            }
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Whether nothing listens there.
+pub(crate) fn is_nobody_there(error: &anyhow::Error) -> bool {
+    let client = error.chain().find_map(|cause| cause.downcast_ref::<ClientError>());
+    matches!(client, Some(ClientError::Connect(_, error)) if error.kind() == std::io::ErrorKind::ConnectionRefused)
 }

@@ -35,13 +35,16 @@ impl Args {
         if let Some(silent) = tell::silent(&shown).filter(|_| !self.json) {
             say(silent);
         }
-        let used = !list(&shown, "holders").is_empty() || shown["waiters"].as_u64() > Some(0);
-        Ok(if used { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if is_used(&shown) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
+fn is_used(shown: &Value) -> bool {
+    !list(shown, "holders").is_empty() || shown["waiters"].as_u64() > Some(0)
+}
+
 fn words(shown: &Value) -> String {
-    let kind = if shown["kind"].is_null() { "not in use".into() } else { text(&shown["kind"]) };
+    let kind = if is_used(shown) { text(&shown["kind"]) } else { "not in use".into() };
     let mut out = format!(
         "{}: {kind}, home node {}, view {}\n",
         text(&shown["name"]),

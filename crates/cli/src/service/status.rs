@@ -9,7 +9,7 @@ use super::{
     remote::Remote,
     tell::{list, table, text, time},
 };
-use crate::output::print;
+use crate::output::{counted, print};
 
 /// Show how a node is, and who the members of its cluster are.
 #[derive(clap::Args)]
@@ -40,11 +40,15 @@ fn words(status: &Value) -> String {
     if !status["lease_left_ms"].is_null() {
         out += &format!("its lease lasts for another {}\n", time(&status["lease_left_ms"]));
     }
-    let number = |key: &str| text(&status[key]);
-    out +=
-        &format!("{} sessions, {} names in use, {} known\n", number("sessions"), number("used_names"), number("names"));
+    let counted = |key: &str, one, more| counted(status[key].as_u64().map_or(0, |number| number as usize), one, more);
+    let names = counted("names", "name known", "names known");
+    out += &format!(
+        "{}, {}, {names}\n",
+        counted("sessions", "session", "sessions"),
+        counted("used_names", "name in use", "names in use")
+    );
     let member = |member: &Value| {
-        let leads = if member["node"] == status["leader"] { "leads" } else { "" };
+        let leads = if member["id"] == status["leader_id"] { "leads" } else { "" };
         let votes = if member["votes"] == 1 { "votes" } else { "" };
         vec![text(&member["node"]), text(&member["address"]), votes.into(), leads.into(), text(&member["id"])]
     };

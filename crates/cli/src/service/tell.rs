@@ -13,9 +13,16 @@ pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Null => "-".into(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => plain(text),
         other => other.to_string(),
     }
+}
+
+/// Without anything that a terminal would act on.
+pub(super) fn plain(text: &str) -> String {
+    text.chars()
+        .flat_map(|letter| if letter.is_control() { letter.escape_default().collect() } else { vec![letter] })
+        .collect()
 }
 
 /// A stretch of time that people read.

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use vez::Node;
 
-use super::{local, node::PORTS};
+use super::{local, node::PORTS, time};
 use crate::output::{print, tell};
 
 const MOST_NODES: u16 = 64;
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// How long a membership lasts without being renewed [default: 3s].
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
     lease: Option<Duration>,
     /// Say where they can be reached as an object.
     #[arg(long)]
@@ -60,10 +60,12 @@ impl Args {
             Some(data) => data.clone(),
             None => local::folder()?.join("up"),
         };
+        super::node::allow_many_connections();
         let mut nodes: Vec<Node> = Vec::new();
         for number in 1..=self.nodes {
             nodes.push(self.start(number, &data, nodes.first()).await?);
         }
+        local::note_node(&data.display().to_string())?;
         if !self.json {
             let words = if nodes.len() == 1 { "one node" } else { "nodes of one cluster" };
             print(&format!("{} {words}, with their data in {}\n", nodes.len(), data.display()))?;
@@ -99,7 +101,8 @@ impl Args {
         if let Some(lease) = self.lease {
             builder = builder.lease(lease);
         }
-        builder.start().await.with_context(|| format!("node {number} does not start"))
+        let hint = "if another one runs already, `vez status` shows it";
+        builder.start().await.with_context(|| format!("node {number} does not start ({hint})"))
     }
 
     fn where_they_are(&self, nodes: &[Node]) -> String {

@@ -5,4 +5,5 @@ mod machines;
 mod network;
 mod partition;
 mod rolling;
+mod web;
 mod wrapper;

@@ -13,7 +13,7 @@ const LEASE: Duration = Duration::from_millis(1500);
 async fn try_lock(client: &Client, name: &str) -> bool {
     match client.try_lock(name).await {
         Ok(guard) => guard.is_some(),
-        Err(ClientError::Refused(_)) => false,
+        Err(ClientError::Refused { .. }) => false,
         Err(error) => panic!("{error}"),
     }
 }

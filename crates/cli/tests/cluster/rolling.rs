@@ -102,7 +102,7 @@ impl Work {
 fn is_retry(error: &ClientError) -> bool {
     match error {
         ClientError::Connect(..) | ClientError::Broken(_) => true,
-        ClientError::Refused(why) => ["LEAVING ", "NOMEMBER ", "LOST "].iter().any(|code| why.starts_with(code)),
+        ClientError::Refused { code, .. } => ["LEAVING", "NOMEMBER", "LOST"].contains(&&**code),
         ClientError::Strange(_) | ClientError::Name(_) => false,
     }
 }

@@ -19,7 +19,7 @@ use tokio::{
 use vez_peer::{fence::Fence, name::Name};
 
 use super::{
-    ClientError, Shared,
+    ClientError, Shared, late,
     wire::{Told, Wire},
 };
 use crate::clock::{self, Deadline, Nanos};
@@ -42,6 +42,14 @@ struct Kept {
     /// When to be warned.
     danger: AtomicU64,
     lost: watch::Sender<bool>,
+}
+
+/// How one hears that a lock is lost.
+enum Loss {
+    /// The node says so.
+    Told,
+    /// The node cannot be heard any more.
+    Broken,
 }
 
 /// The task.
@@ -101,7 +109,8 @@ impl RemoteGuard {
     /// # Errors
     /// If it was lost, or the node cannot be reached.
     pub async fn release(mut self) -> Result<(), ClientError> {
-        let lost = || ClientError::Refused("LOST the lock was lost".into());
+        let lost =
+            || ClientError::refused("LOST it is lost: its node cannot be reached any more, or has taken it away");
         let (tell, told) = oneshot::channel();
         let asked = self.release.take().is_some_and(|release| release.send(tell).is_ok());
         if asked { told.await.unwrap_or_else(|_| Err(lost())) } else { Err(lost()) }
@@ -131,14 +140,21 @@ impl Keeper {
             let left = clock::until(deadline);
             tokio::select! {
                 asked = &mut released => {
-                    let result = self.unlock().await;
+                    let result = timeout(left, self.unlock()).await.unwrap_or_else(|_| Err(ClientError::Broken(late())));
                     if let Ok(tell) = asked {
                         let _ = tell.send(result); // If nobody waits for it, it is released all the same.
                     }
                     return;
                 }
-                lost = self.is_lost() => if lost {
-                    break;
+                lost = self.is_lost() => match lost {
+                    Some(Loss::Told) => {
+                        kept.lost.send_replace(true);
+                        // The end of the connection tells the node that we have taken note: not before the guard is dropped.
+                        let _ = timeout(left, released).await;
+                        return;
+                    }
+                    Some(Loss::Broken) => break,
+                    None => {}
                 },
                 () = tokio::time::sleep(left / 3) => {
                     let renewed = timeout(clock::until(deadline), self.renew(&kept)).await;
@@ -169,21 +185,22 @@ impl Keeper {
                 kept.deadline.store(sent + left, Ordering::Release);
                 Ok(())
             }
-            Told::Error(text) => Err(ClientError::Refused(text)),
+            Told::Error(text) => Err(ClientError::refused(&text)),
             other => Err(ClientError::Strange(format!("{other:?}"))),
         }
     }
 
     /// Hears of a loss, or that the connection has ended.
-    async fn is_lost(&mut self) -> bool {
+    async fn is_lost(&mut self) -> Option<Loss> {
         match self.wire.hear().await {
-            Ok(Some(_)) => false, // Nothing was asked.
+            Ok(Some(_)) => None, // Nothing was asked.
             Ok(None) => {
                 let fence = self.fence.to_string();
-                let push = self.wire.push();
-                push.is_some_and(|words| matches!(&words[..], [what, _, number] if what == "lost" && *number == fence))
+                let is_ours =
+                    |words: &Vec<String>| matches!(&words[..], [what, _, number] if what == "lost" && *number == fence);
+                self.wire.push().filter(is_ours).map(|_| Loss::Told)
             }
-            Err(_) => true,
+            Err(_) => Some(Loss::Broken),
         }
     }
 
@@ -195,7 +212,7 @@ impl Keeper {
                 self.shared.put_back(self.wire);
                 Ok(())
             }
-            Told::Error(text) => Err(ClientError::Refused(text)),
+            Told::Error(text) => Err(ClientError::refused(&text)),
             other => Err(ClientError::Strange(format!("{other:?}"))),
         }
     }

@@ -10,7 +10,8 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::ClientError;
+use super::{ClientError, PATIENCE};
+use crate::sockets;
 
 /// One connection to a node.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ impl Wire {
     pub(super) async fn connect(address: &str) -> Result<Self, ClientError> {
         let cannot = |error| ClientError::Connect(address.to_owned(), error);
         let stream = TcpStream::connect(address).await.map_err(cannot)?;
-        stream.set_nodelay(true).map_err(cannot)?;
+        sockets::prepare(&stream, PATIENCE).map_err(cannot)?;
         Ok(Self { stream, input: BytesMut::with_capacity(4096), pushes: VecDeque::new() })
     }
 
@@ -116,7 +117,8 @@ fn told(frame: OwnedFrame) -> Told {
         OwnedFrame::Number { data, .. } => Told::Number(data),
         OwnedFrame::Array { data, .. } => Told::Array(data.into_iter().map(json).collect()),
         OwnedFrame::Map { data, .. } => {
-            Told::Map(data.into_iter().map(|(name, value)| (text(name), json(value))).collect())
+            // The decoder has the last first.
+            Told::Map(data.into_iter().rev().map(|(name, value)| (text(name), json(value))).collect())
         }
         other => Told::Text(text(other)),
     }

@@ -60,6 +60,7 @@ pub(crate) fn status(status: Option<&Status>) -> Reply {
         ("lease_left_ms", or_nil(left, Reply::integer)),
         ("view", or_nil(status.view, Reply::integer)),
         ("leader", or_nil(status.leader, node)),
+        ("leader_id", or_nil(status.leader, |id| Reply::text(id.to_string()))),
         ("sessions", Reply::integer(status.sessions)),
         ("names", Reply::integer(status.names)),
         ("used_names", Reply::integer(status.used_names)),

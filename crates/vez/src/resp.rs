@@ -3,6 +3,7 @@
 mod command;
 mod connection;
 mod greeting;
+mod holding;
 mod reply;
 mod request;
 mod words;

@@ -9,7 +9,9 @@ use vez::{Ended, Node};
 
 use super::{
     config::{self, Config},
-    local, time,
+    local,
+    remote::DEFAULT_CLIENT,
+    time,
 };
 use crate::output::{print, tell};
 
@@ -127,7 +129,8 @@ impl Args {
         }
         allow_many_connections();
         let node = builder.start().await?;
-        if !self.detach {
+        let is_looked_for = node.client_addr().is_some_and(|at| at.to_string() == DEFAULT_CLIENT);
+        if is_looked_for && !self.detach {
             local::note_node(&data_is)?;
         }
         print(&greeting(&node, id, self.json))?;

@@ -23,6 +23,7 @@ pub(crate) fn vez() -> Command {
     for name in ["VEZ_ADDR", "VEZ_CONFIG", "VEZ_PASSWORD", "RUST_LOG"] {
         command.env_remove(name);
     }
+    command.env("HOME", env!("CARGO_TARGET_TMPDIR")).env_remove("XDG_DATA_HOME");
     command
 }
 

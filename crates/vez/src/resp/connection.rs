@@ -22,31 +22,22 @@ use tokio::{
     task::coop::consume_budget,
     time::timeout,
 };
-use vez_peer::{
-    ask::{Ask, Failure, Patience},
-    fence::Fence,
-    name::Name,
-};
+use vez_peer::{fence::Fence, name::Name};
 
 use super::{
     command::Command,
+    holding::{Held, Locked},
     reply::{Reply, Version},
     request::{self, LONGEST},
-    words,
 };
 use crate::{
     clock::{self, Nanos},
-    engine::Asked,
-    guard::Guard,
     node::Inner,
-    session::{Session, Who},
+    session::Session,
 };
 
-const MILLISECOND: Nanos = 1_000_000;
 /// So much is said at a time.
 const MOST_OUTPUT: usize = 64 * 1024;
-/// So many locks a connection holds at most.
-const MOST_HELD: usize = 1 << 16;
 /// So many losses are remembered, to answer those who have not read of them.
 const MOST_LOSSES: usize = 256;
 
@@ -59,13 +50,13 @@ pub(super) struct Connection {
     pub(super) version: Version,
     input: BytesMut,
     output: Vec<u8>,
-    held: BTreeMap<(Name, Fence), Held>,
-    lost: VecDeque<(Name, Fence)>,
+    pub(super) held: BTreeMap<(Name, Fence), Held>,
+    pub(super) lost: VecDeque<(Name, Fence)>,
     /// What the node wants to have back before it leaves, until the client has taken note.
     departing: Vec<Held>,
     /// When it last renewed what has a time of its own, and the shortest of these times.
     renewed: Nanos,
-    shortest: Nanos,
+    pub(super) shortest: Nanos,
 }
 
 /// What requests that wait have to do with their connection.
@@ -75,25 +66,9 @@ pub(super) struct Seat {
     /// What it calls itself.
     pub name: Mutex<Vec<u8>>,
     /// Rung when something is lost.
-    bell: Arc<Notify>,
+    pub bell: Arc<Notify>,
     /// What it holds as long as it is connected, it holds by this session.
-    session: Mutex<Option<Arc<Session>>>,
-}
-
-/// A lock that is held.
-struct Held {
-    guard: Guard,
-    /// Its session, if it has a time of its own.
-    own: Option<Ending>,
-}
-
-/// Ends a session when it is dropped.
-struct Ending(Arc<Inner>, Arc<Session>);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        self.0.engine.end(&self.1);
-    }
+    pub session: Mutex<Option<Arc<Session>>>,
 }
 
 /// What comes of a request.
@@ -110,13 +85,6 @@ pub(super) enum Step {
 pub(super) enum Outcome {
     Said(Reply),
     Locked(Box<Locked>),
-}
-
-/// What came of a wish for a lock.
-pub(super) struct Locked {
-    result: Result<Guard, Failure>,
-    own: Option<Ending>,
-    ttl: Option<Nanos>,
 }
 
 impl Connection {
@@ -253,92 +221,6 @@ impl Connection {
         }
     }
 
-    fn lock(&mut self, name: Name, ttl_ms: Option<u64>, wait_ms: Option<u64>) -> Step {
-        if self.held.range((name.clone(), Fence::FIRST)..).next().is_some_and(|((held, _), _)| *held == name) {
-            let error = "ALREADYYOURS this connection holds it already; release it first, or take another connection";
-            return Step::Say(Reply::Error(error.into()));
-        }
-        if self.held.len() >= MOST_HELD {
-            return Step::Say(Reply::Error(format!(
-                "TOOMANY a connection holds at most {MOST_HELD} locks; take another"
-            )));
-        }
-        if ttl_ms == Some(0) {
-            return Step::Say(Reply::Error("ERR a TTL of 0 would be over at once; say at least 1".into()));
-        }
-        let patience = match wait_ms {
-            None => Patience::Endless,
-            Some(0) => Patience::Try,
-            Some(ms) => Patience::Until(clock::now().saturating_add(ms.saturating_mul(MILLISECOND))),
-        };
-        let ttl = ttl_ms.map(|ms| ms.saturating_mul(MILLISECOND));
-        let own = Arc::new(Mutex::new(None));
-        let seat = Arc::clone(&self.seat);
-        let session = Arc::clone(&own);
-        let ask = move |name: &Name| seat.ask(name, patience, ttl.is_some().then_some(&session));
-        let take = move |own: &Mutex<Option<Ending>>| own.lock().take();
-        match ask(&name) {
-            Asked::Now(Ok(guard)) => {
-                let locked = Locked { result: Ok(guard), own: take(&own), ttl };
-                Step::Say(self.locked(locked))
-            }
-            Asked::Now(Err(failure)) if patience == Patience::Try => {
-                Step::Say(self.locked(Locked { result: Err(failure), own: None, ttl }))
-            }
-            first => {
-                let inner = Arc::clone(&self.seat.inner);
-                Step::Wait(Box::pin(async move {
-                    let result = inner.patiently(patience, first, || ask(&name)).await;
-                    Outcome::Locked(Box::new(Locked { result, own: take(&own), ttl }))
-                }))
-            }
-        }
-    }
-
-    fn locked(&mut self, locked: Locked) -> Reply {
-        let Locked { result, own, ttl } = locked;
-        let guard = match result {
-            Ok(guard) => guard,
-            Err(Failure::Busy(_) | Failure::TimedOut(_)) => return Reply::Nil,
-            Err(failure) => return words::failure(&failure),
-        };
-        if let Some(ttl) = ttl
-            && let Err(failure) = self.seat.inner.engine.limit(guard.session(), ttl)
-        {
-            return words::failure(&failure);
-        }
-        self.shortest = self.shortest.min(ttl.unwrap_or(Nanos::MAX));
-        let fence = guard.fence();
-        self.held.insert((guard.name().clone(), fence), Held { guard, own });
-        Reply::text(fence.to_string())
-    }
-
-    fn unlock(&mut self, name: Name, fence: Fence) -> Reply {
-        let key = (name, fence);
-        let Some(mut held) = self.held.remove(&key) else { return self.not_held(&key) };
-        match held.guard.let_go() {
-            Ok(()) => Reply::OK,
-            Err(failure) => words::failure(&failure),
-        }
-    }
-
-    fn extend(&mut self, name: &Name, fence: Fence, by_ms: u64) -> Reply {
-        let key = (name.clone(), fence);
-        let Some(held) = self.held.get(&key) else { return self.not_held(&key) };
-        let by = by_ms.saturating_mul(MILLISECOND);
-        let extended = self.seat.inner.engine.renew(held.guard.session(), Some(by));
-        match extended {
-            Ok(_) if held.guard.is_lost() => words::failure(&Failure::Lost),
-            Ok(deadline) => Reply::integer(deadline.saturating_sub(clock::now()) / MILLISECOND),
-            Err(failure) => words::failure(&failure),
-        }
-    }
-
-    fn not_held(&self, key: &(Name, Fence)) -> Reply {
-        let lost = self.lost.contains(key);
-        words::failure(&if lost { Failure::Lost } else { Failure::NotYours(key.0.clone()) })
-    }
-
     /// Tells what is lost. True if that is all that it held as long as it is connected.
     fn tell_losses(&mut self) -> bool {
         let lost: Vec<_> = self.held.extract_if(.., |_, held| held.guard.is_revoked()).collect();
@@ -399,45 +281,4 @@ async fn drain(read: &mut ReadHalf<'_>) -> io::Result<()> {
     let mut nothing = [0; 1024];
     while read.read(&mut nothing).await? > 0 {}
     Ok(())
-}
-
-impl Seat {
-    /// Asks for a lock, by the session of the connection, or one of its own.
-    fn ask(&self, name: &Name, patience: Patience, own: Option<&Arc<Mutex<Option<Ending>>>>) -> Asked {
-        let session = match own {
-            None => self.session(),
-            Some(own) => self.open().inspect(|session| {
-                *own.lock() = Some(Ending(Arc::clone(&self.inner), Arc::clone(session)));
-            }),
-        };
-        match session {
-            Ok(session) => self.inner.engine.acquire(&session, name, Ask::Lock, patience),
-            Err(failure) => Asked::Now(Err(failure)),
-        }
-    }
-
-    fn session(&self) -> Result<Arc<Session>, Failure> {
-        let mut session = self.session.lock();
-        match &*session {
-            Some(session) if !session.has_lost_all() => Ok(Arc::clone(session)),
-            _ => Ok(Arc::clone(session.insert(self.open()?))),
-        }
-    }
-
-    fn open(&self) -> Result<Arc<Session>, Failure> {
-        let name = self.name.lock();
-        let label = match &name[..] {
-            [] => self.from.to_string(),
-            name => format!("{} ({})", self.from, name.escape_ascii()),
-        };
-        self.inner.engine.open(Who { label: label.into(), bell: Some(Arc::clone(&self.bell)) })
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        if let Some(session) = self.session.lock().take() {
-            self.inner.engine.end(&session);
-        }
-    }
 }

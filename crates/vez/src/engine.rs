@@ -268,13 +268,22 @@ impl Engine {
     }
 
     fn handle_one(self: &Arc<Self>, core: &mut Core, now: Nanos, input: Input) {
-        // If it should ever panic, half changed, it does not come back.
         let Some(mut peer) = core.peer.take() else { return };
         let mut effects = std::mem::take(&mut core.effects);
-        let random = &mut core.random;
+        let (random, failing) = (&mut core.random, Failing(self));
         peer.handle(now, input, &mut effects, &mut |below| random.random_range(0..below));
+        std::mem::forget(failing);
         core.peer = Some(peer);
         self.carry_out(core, effects, now);
+    }
+}
+
+/// If a peer should ever panic, half changed, it does not come back, and the node ends.
+struct Failing<'a>(&'a Engine);
+
+impl Drop for Failing<'_> {
+    fn drop(&mut self) {
+        self.0.presence.send_replace(Presence::Stopped(Stopped::Broken("an assertion has failed")));
     }
 }
 

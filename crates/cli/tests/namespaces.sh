@@ -12,12 +12,15 @@ pids=()
 
 finish() {
     for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
+    wait 2>/dev/null || true
     for number in 0 1 2 3; do ip netns del "vez-$number" 2>/dev/null || true; done
     rm -rf "$folder"
 }
 trap finish EXIT
 
 in_node() { ip netns exec "vez-$1" "${@:2}"; }
+# For what runs beside: its process is the one that is noted, and ended.
+become() { exec ip netns exec "vez-$1" "${@:2}"; }
 say() { printf '%s  %s\n' "$(date +%T.%3N)" "$*"; }
 fail() { say "FAILED: $*"; exit 1; }
 
@@ -43,7 +46,7 @@ done
 for number in 1 2 3; do
     begin=(--join 10.77.0.1:7402)
     [[ $number == 1 ]] && begin=(--bootstrap --lease "${lease_ms}ms")
-    in_node "$number" "$vez" node --id "$number" --data "$folder/$number" --peer "10.77.0.$number:7402" --insecure \
+    become "$number" "$vez" node --id "$number" --data "$folder/$number" --peer "10.77.0.$number:7402" --insecure \
         "${begin[@]}" >"$folder/$number.log" 2>&1 &
     pids+=($!)
     until_so in_node "$number" "$vez" status
@@ -54,7 +57,7 @@ say "three nodes are ready"
 leader=$(in_node 1 "$vez" status --json | sed -n 's/^  "leader": \([0-9]*\),$/\1/p')
 alone=$((leader % 3 + 1))
 one=$((alone % 3 + 1))
-in_node "$alone" "$vez" lock t -- sleep 600 &
+become "$alone" "$vez" lock t -- sleep 600 &
 holder=$!
 pids+=("$holder")
 until_so in_node "$alone" "$vez" show t

@@ -51,6 +51,8 @@ impl Args {
         while begin.elapsed() < self.wait {
             match client.call(&[b"EVICT", self.node.as_bytes()]).await {
                 Ok(_) => {}
+                // The node that is asked is no member now: it will know again.
+                Err(error) if error.is_temporary() => {}
                 Err(ClientError::Refused { .. }) if since.is_some() && begin.elapsed() > PAUSE => {
                     return Ok(ExitCode::SUCCESS);
                 }
@@ -66,7 +68,9 @@ impl Args {
                 (text(&member["node"]) == self.node || text(&member["id"]) == self.node)
                     && Some(&member["since_view"]) == since.as_ref()
             };
-            if list(&status, "members").iter().find(same).is_none() {
+            // One that begins anew knows of no members yet.
+            let members = list(&status, "members");
+            if !members.is_empty() && members.iter().find(same).is_none() {
                 return Ok(ExitCode::SUCCESS);
             }
         }

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use vez::Client;
 
-use super::remote::{Target, is_nobody_there};
+use super::remote::{DEFAULT_CLIENT, Target, is_nobody_there};
 use crate::output::tell;
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ fn refuse_where_one_was() -> Result<()> {
     let note = folder()?.join(NOTE);
     if let Ok(data) = fs::read_to_string(&note) {
         bail!(
-            "no node answers at 127.0.0.1:7400, and one was run on this machine, with its data in {}; start it again, or say where one \
+            "no node answers at {DEFAULT_CLIENT}, and one was run on this machine, with its data in {}; start it again, or say where one \
              is with --addr (or remove {}, and `vez lock` starts one of its own)",
             data.trim_end(),
             note.display()

@@ -26,7 +26,7 @@ use vez_peer::{fence::Fence, name::Name};
 
 use super::{
     command::Command,
-    holding::{Held, Locked},
+    holding::{Held, Locked, MILLISECOND},
     reply::{Reply, Version},
     request::{self, LONGEST},
 };
@@ -54,9 +54,10 @@ pub(super) struct Connection {
     pub(super) lost: VecDeque<(Name, Fence)>,
     /// What the node wants to have back before it leaves, until the client has taken note.
     departing: Vec<Held>,
-    /// When it last renewed what has a time of its own, and the shortest of these times.
+    /// Sessions of locks that have a time of their own; those that have ended are taken out some time.
+    pub(super) timed: Vec<Arc<Session>>,
+    /// When they were last renewed.
     renewed: Nanos,
-    pub(super) shortest: Nanos,
 }
 
 /// What requests that wait have to do with their connection.
@@ -101,8 +102,8 @@ impl Connection {
             held: BTreeMap::new(),
             lost: VecDeque::new(),
             departing: Vec::new(),
+            timed: Vec::new(),
             renewed: 0,
-            shortest: Nanos::MAX,
         }
     }
 
@@ -254,13 +255,13 @@ impl Connection {
     /// Any byte renews what has a time of its own.
     fn show_itself(&mut self) {
         let now = clock::now();
-        if now.saturating_sub(self.renewed) < self.shortest / 10 {
-            return; // A moment ago.
+        // Times are told in milliseconds: what was renewed within this one need not be again.
+        if self.timed.is_empty() || now.saturating_sub(self.renewed) < MILLISECOND {
+            return;
         }
         self.renewed = now;
-        let timed = self.held.values().filter(|held| held.own.is_some());
-        self.shortest = timed.clone().filter_map(|held| held.guard.session().ttl()).min().unwrap_or(Nanos::MAX);
-        self.seat.inner.engine.renew_all(timed.map(|held| &**held.guard.session()));
+        self.timed.retain(|session| !session.has_lost_all());
+        self.seat.inner.engine.renew_all(self.timed.iter().map(|session| &**session));
     }
 
     pub(super) fn say(&mut self, reply: Reply) {

@@ -22,9 +22,11 @@ use crate::{
     session::{Session, Who},
 };
 
-const MILLISECOND: Nanos = 1_000_000;
+pub(super) const MILLISECOND: Nanos = 1_000_000;
 /// So many locks a connection holds at most.
 const MOST_HELD: usize = 1 << 16;
+/// And so many of them with a time of their own: each byte renews all of these.
+const MOST_TIMED: usize = 1 << 10;
 
 /// A lock that is held.
 pub(super) struct Held {
@@ -59,6 +61,14 @@ impl Connection {
             return Step::Say(Reply::Error(format!(
                 "TOOMANY a connection holds at most {MOST_HELD} locks; take another"
             )));
+        }
+        if ttl_ms.is_some() && self.timed.len() >= MOST_TIMED {
+            self.timed.retain(|session| !session.has_lost_all());
+            if self.timed.len() >= MOST_TIMED {
+                return Step::Say(Reply::Error(format!(
+                    "TOOMANY a connection holds at most {MOST_TIMED} locks with a TTL; take another"
+                )));
+            }
         }
         if ttl_ms == Some(0) {
             return Step::Say(Reply::Error("ERR a TTL of 0 would be over at once; say at least 1".into()));
@@ -104,7 +114,9 @@ impl Connection {
         {
             return words::failure(&failure);
         }
-        self.shortest = self.shortest.min(ttl.unwrap_or(Nanos::MAX));
+        if own.is_some() {
+            self.timed.push(Arc::clone(guard.session()));
+        }
         let fence = guard.fence();
         self.held.insert((guard.name().clone(), fence), Held { guard, own });
         Reply::text(fence.to_string())

@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(clap::Args)]
 #[command(
     after_help = "The lease of the node is not renewed any more. When it is over, its clients have lost what they held, and others get it. A node that is dead goes by itself, and needs \
-no eviction. One that still runs joins again, as a new one: end it to keep it out.
+no eviction. One that still runs joins again, and holds nothing: end it to keep it out.
 
 Examples:
   vez evict 2

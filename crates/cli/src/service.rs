@@ -13,6 +13,7 @@ mod release;
 mod remote;
 mod show;
 mod status;
+mod stop;
 mod tell;
 mod time;
 mod up;

@@ -1,7 +1,7 @@
 //! Who is who: a disk, a process, a cluster, an address.
 
 use alloc::sync::Arc;
-use core::fmt;
+use core::{fmt, num::ParseIntError, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -41,6 +41,14 @@ impl fmt::Debug for ClusterId {
 impl fmt::Display for ClusterId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
+    }
+}
+
+impl FromStr for ClusterId {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        u64::from_str_radix(text, 16).map(Self)
     }
 }
 

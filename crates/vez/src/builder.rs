@@ -201,7 +201,7 @@ impl Builder {
             inner.spawn_vital(resp::accept(clients, Arc::clone(&inner), self.password.as_deref().map(Into::into)));
         }
         if let Some(web) = web {
-            inner.spawn(http::serve(web, Arc::clone(&inner)));
+            inner.spawn_vital(http::serve(web, Arc::clone(&inner)));
         }
         Ok(Node::new(inner, bound, client_addr, http_addr))
     }

@@ -1,11 +1,11 @@
 //! A client of a node, from outside, in Redis' own protocol.
 
 mod keeper;
+mod pool;
 mod wire;
 
 use std::{io, sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::timeout;
 use vez_peer::{
@@ -14,29 +14,16 @@ use vez_peer::{
 };
 
 pub use self::keeper::RemoteGuard;
-use self::{
-    keeper::Keeper,
-    wire::{Told, Wire},
-};
+use self::{keeper::Keeper, pool::Pool, wire::Told};
 
 /// A node that does not answer for so long is not there.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// So many connections are kept for later.
-const MOST_IDLE: usize = 64;
 
 /// A client of a node. It can be cloned, and used by many at once: whoever holds or waits for a lock has a connection of its
 /// own, and what was released leaves it to the next.
 #[derive(Clone, Debug)]
 pub struct Client {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    address: String,
-    password: Option<String>,
-    name: Option<String>,
-    idle: Mutex<Vec<Wire>>,
+    pool: Arc<Pool>,
 }
 
 /// How a lock is wanted.
@@ -82,12 +69,19 @@ impl ClientError {
     /// Whether the node cannot tell at this moment, and can be asked again.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Self::Refused { code, .. } if code == "TRYAGAIN" || code == "NOMEMBER")
+        matches!(self, Self::Refused { code, .. } if ["TRYAGAIN", "NOMEMBER", "LEAVING"].contains(&code.as_str()))
+    }
+
+    /// Whether nobody answers, or not any more.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Connect(..) | Self::Broken(_))
     }
 }
 
 impl Client {
-    /// A client of the node at that address, such as `127.0.0.1:7400`.
+    /// A client of the node at that address, such as `127.0.0.1:7400`. It may be several, with commas between them: then it is
+    /// one of the first that answers, and of another when that does not answer any more, or leaves.
     ///
     /// # Errors
     /// If nobody answers there, or wants a password.
@@ -112,11 +106,10 @@ impl Client {
         password: Option<String>,
         name: Option<String>,
     ) -> Result<Self, ClientError> {
-        let shared = Shared { address: address.into(), password, name, idle: Mutex::default() };
-        let client = Self { shared: Arc::new(shared) };
-        let wire = client.shared.connect().await?;
-        client.shared.put_back(wire);
-        Ok(client)
+        let pool = Pool::new(&address.into(), password, name);
+        let wire = pool.connect().await?;
+        pool.put_back(wire);
+        Ok(Self { pool: Arc::new(pool) })
     }
 
     /// Takes a lock, when it is our turn.
@@ -154,33 +147,36 @@ impl Client {
     /// If it can never be had, or the node cannot be reached.
     pub async fn lock_with(&self, name: impl AsRef<[u8]>, wanted: Wanted) -> Result<Option<RemoteGuard>, ClientError> {
         let name = Name::new(name.as_ref())?;
-        let milliseconds = |time: Duration| time.as_millis().to_string().into_bytes();
         let mut request = vec![b"LOCK".to_vec(), name.as_bytes().to_vec()];
         for (word, time) in [(&b"TTL"[..], wanted.ttl), (b"WAIT", wanted.wait)] {
             request.extend(time.into_iter().flat_map(|time| [word.to_vec(), milliseconds(time)]));
         }
-        let mut wire = self.shared.wire().await?;
+        let mut wire = self.pool.wire().await?;
         let called = wire.call(&request);
         let answer = match wanted.wait {
             None => called.await?,
             // A node that does not answer is not waited for much longer than for the lock.
-            Some(wait) => timeout(wait + PATIENCE, called).await.map_err(|_| silent())??,
+            Some(wait) => timeout(wait.saturating_add(PATIENCE), called).await.map_err(|_| silent())??,
         };
         let fence: Fence = match answer {
             Told::Text(text) => text.parse().map_err(|error| ClientError::Strange(format!("{error}")))?,
             Told::Nil => {
-                self.shared.put_back(wire);
+                self.pool.put_back(wire);
                 return Ok(None);
             }
             Told::Error(text) => {
-                self.shared.put_back(wire);
-                return Err(ClientError::refused(&text));
+                self.pool.put_back(wire);
+                let refused = ClientError::refused(&text);
+                if refused.is_temporary() {
+                    self.pool.turn_away();
+                }
+                return Err(refused);
             }
             other => return Err(ClientError::Strange(format!("{other:?}"))),
         };
         // How long it is ours is known by a renewal, counted from its sending.
-        let keeper = Keeper { shared: Arc::clone(&self.shared), name, fence, ttl: wanted.ttl, wire };
-        keeper.start().await.map(Some)
+        let keeper = Keeper { pool: Arc::clone(&self.pool), name, fence, ttl: wanted.ttl, wire };
+        timeout(PATIENCE, keeper.start()).await.map_err(|_| silent())?.map(Some)
     }
 
     /// Says anything to the node, and tells what it answers. It is said on a connection of its own, which ends with it: a lock
@@ -190,56 +186,10 @@ impl Client {
     /// If it says no, or cannot be reached.
     pub async fn call(&self, words: &[&[u8]]) -> Result<Value, ClientError> {
         let request: Vec<Vec<u8>> = words.iter().map(|word| word.to_vec()).collect();
-        let mut wire = self.shared.connect().await?;
+        let mut wire = self.pool.connect().await?;
         match timeout(PATIENCE, wire.call(&request)).await.map_err(|_| silent())?? {
             Told::Error(text) => Err(ClientError::refused(&text)),
             answer => Ok(answer.into_json()),
-        }
-    }
-}
-
-impl Shared {
-    /// A connection that nobody uses.
-    async fn wire(&self) -> Result<Wire, ClientError> {
-        loop {
-            let idle = self.idle.lock().pop();
-            let Some(mut wire) = idle else { return self.connect().await };
-            if wire.is_open() {
-                return Ok(wire);
-            }
-        }
-    }
-
-    async fn connect(&self) -> Result<Wire, ClientError> {
-        timeout(PATIENCE, self.greet())
-            .await
-            .unwrap_or_else(|_| Err(ClientError::Connect(self.address.clone(), late())))
-    }
-
-    async fn greet(&self) -> Result<Wire, ClientError> {
-        let mut wire = Wire::connect(&self.address).await?;
-        let mut hello = vec![b"HELLO".to_vec(), b"3".to_vec()];
-        if let Some(password) = &self.password {
-            hello.extend([b"AUTH".to_vec(), b"default".to_vec(), password.clone().into_bytes()]);
-        }
-        if let Some(name) = &self.name {
-            hello.extend([b"SETNAME".to_vec(), name.clone().into_bytes()]);
-        }
-        let answer = wire.call(&hello).await.map_err(|error| match error {
-            ClientError::Broken(error) => ClientError::Strange(format!("it hung up: {error}")),
-            error => error,
-        })?;
-        match answer {
-            Told::Error(text) => Err(ClientError::refused(&text)),
-            Told::Map(map) if map.get("server").is_some_and(|server| *server == "vez") => Ok(wire),
-            other => Err(ClientError::Strange(format!("{}", other.into_json()))),
-        }
-    }
-
-    fn put_back(&self, wire: Wire) {
-        let mut idle = self.idle.lock();
-        if idle.len() < MOST_IDLE {
-            idle.push(wire);
         }
     }
 }
@@ -250,4 +200,9 @@ fn late() -> io::Error {
 
 fn silent() -> ClientError {
     ClientError::Broken(late())
+}
+
+/// As it is said: no shorter than it is.
+fn milliseconds(time: Duration) -> Vec<u8> {
+    time.as_nanos().div_ceil(1_000_000).min(u64::MAX.into()).to_string().into_bytes()
 }

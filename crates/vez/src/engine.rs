@@ -279,7 +279,7 @@ impl Engine {
 }
 
 /// If a peer should ever panic, half changed, it does not come back, and the node ends.
-struct Failing<'a>(&'a Engine);
+pub(crate) struct Failing<'a>(pub &'a Engine);
 
 impl Drop for Failing<'_> {
     fn drop(&mut self) {

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use vez_peer::{ask::Failure, fence::Fence, name::Name};
+use vez_peer::{ask::Failure, fence::Fence, identity::ClusterId, name::Name};
 
 use crate::{
     clock::{Deadline, Nanos},
@@ -40,6 +40,12 @@ impl Guard {
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.fence
+    }
+
+    /// Whose fence it is: those of two clusters cannot be compared.
+    #[must_use]
+    pub fn cluster(&self) -> ClusterId {
+        self.session.cluster()
     }
 
     /// Until when it is held for certain, as things are. It moves on as long as all goes well.

@@ -1,6 +1,6 @@
 //! Metrics and status, over HTTP.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
     Json, Router,
@@ -9,13 +9,21 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
 use serde::Deserialize;
 use serde_json::json;
-use tokio::net::TcpListener;
-use tracing::error;
+use tokio::net::{TcpListener, TcpStream};
+use tracing::debug;
 use vez_peer::{ask::Failure, name::Name, peer::Standings};
 
-use crate::{clock, node::Inner, resp};
+use crate::{clock, door::Door, node::Inner, resp};
+
+const READERS: Door = Door { whom: "readers of metrics and status", most: 256, share: 8, full: FULL };
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 /// What a scraper takes for the text of OpenMetrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -40,10 +48,19 @@ pub(crate) async fn serve(listener: TcpListener, inner: Arc<Inner>) {
         .route("/v1/status", get(status))
         .route("/v1/locks", get(locks))
         .route("/v1/locks/{*name}", get(lock))
-        .with_state(inner);
-    if let Err(error) = axum::serve(listener, routes).await {
-        error!(%error, "HTTP has ended");
-    }
+        .with_state(Arc::clone(&inner));
+    let serve = |stream: TcpStream, from: SocketAddr| {
+        // With a timer, who asks for nothing for half a minute is not kept.
+        let asked = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes.clone()));
+        async move {
+            if let Err(error) = asked.await {
+                debug!(%from, %error, "a connection broke");
+            }
+        }
+    };
+    READERS.open(listener, inner, serve).await;
 }
 
 async fn metrics(State(inner): Here) -> Response {

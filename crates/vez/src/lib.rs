@@ -19,6 +19,7 @@ mod builder;
 mod client;
 mod clock;
 mod disk;
+mod door;
 mod engine;
 pub mod fence;
 mod gather;

@@ -1,25 +1,24 @@
 //! Connections from other nodes: letters that come in.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use bytes::BytesMut;
 use tokio::{
     io::AsyncReadExt,
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    time::{error::Elapsed, sleep, timeout},
+    time::{error::Elapsed, timeout},
 };
 use tracing::{debug, warn};
 
 use crate::{
+    door::Door,
     links::{IDLE, PATIENCE},
     node::Inner,
     sockets,
     wire::{self, Letter, Malformed},
 };
 
-/// So many connections from other nodes there may be.
-const MOST_CONNECTIONS: usize = 1024;
+const NODES: Door = Door { whom: "other nodes", most: 1024, share: 8, full: b"" };
 
 /// So much is read at once, and so much room is kept at most.
 const ROOM: usize = 8 * 1024;
@@ -27,27 +26,18 @@ const MOST_ROOM: usize = 2 * ROOM;
 
 /// Takes connections, for ever.
 pub(crate) async fn accept(listener: TcpListener, inner: Arc<Inner>) {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    loop {
-        let Ok((stream, from)) = listener.accept().await else {
-            sleep(Duration::from_millis(20)).await; // Too many files are open, or the like: it may pass.
-            continue;
-        };
-        let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
-            warn!(%from, "refused: {MOST_CONNECTIONS} connections from other nodes are open");
-            continue;
-        };
-        let reader = Arc::clone(&inner);
-        inner.spawn(async move {
-            match read(stream, &reader).await {
+    let serve = |stream: TcpStream, from: SocketAddr| {
+        let inner = Arc::clone(&inner);
+        async move {
+            match read(stream, &inner).await {
                 Ok(()) => debug!(%from, "a connection has ended"),
                 Err(ReadError::Io(error)) => debug!(%from, %error, "a connection broke"),
                 Err(ReadError::Silent(_)) => debug!(%from, "a connection was closed, since it said nothing"),
                 Err(ReadError::Malformed(error)) => warn!(%from, %error, "a connection was closed"),
             }
-            drop(place);
-        });
-    }
+        }
+    };
+    NODES.open(listener, Arc::clone(&inner), serve).await;
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use tokio::sync::{Notify, watch};
-use vez_peer::{ask::SessionId, fence::Fence, name::Name};
+use vez_peer::{ask::SessionId, fence::Fence, identity::ClusterId, name::Name};
 
 use crate::clock::{self, Nanos};
 
@@ -54,13 +54,15 @@ pub(crate) struct Who {
 #[derive(Default)]
 pub(crate) struct Lease {
     stop: AtomicU64,
+    /// Which cluster it is a member of.
+    cluster: OnceLock<ClusterId>,
     /// So long before that its clients are warned.
     pub warning: Nanos,
 }
 
 impl Lease {
     pub(crate) fn new(warning: Nanos) -> Self {
-        Self { stop: AtomicU64::new(0), warning }
+        Self { stop: AtomicU64::new(0), cluster: OnceLock::new(), warning }
     }
 
     pub(crate) fn set(&self, stop: Nanos) {
@@ -69,6 +71,11 @@ impl Lease {
 
     pub(crate) fn stop(&self) -> Nanos {
         self.stop.load(Ordering::Acquire)
+    }
+
+    /// A process is a member of one cluster in its life.
+    pub(crate) fn set_cluster(&self, cluster: ClusterId) {
+        let _ = self.cluster.set(cluster);
     }
 }
 
@@ -127,6 +134,11 @@ impl Session {
 
     pub(crate) fn has_lost(&self, name: &Name, fence: Fence) -> bool {
         self.losses.borrow().contain(name, fence)
+    }
+
+    /// Whose fences it is given. A node that grants something is a member of a cluster.
+    pub(crate) fn cluster(&self) -> ClusterId {
+        self.lease.cluster.get().copied().unwrap_or(ClusterId(0))
     }
 
     /// Until when it was last told that what it holds is its own, whether that is still so or not.

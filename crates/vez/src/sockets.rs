@@ -21,3 +21,23 @@ pub(crate) fn prepare(stream: &TcpStream, patience: Duration) -> io::Result<()> 
     sockopt::set_tcp_user_timeout(stream, u32::try_from(patience.as_millis()).unwrap_or(u32::MAX))?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_kernel_is_told_how_long_to_wait() -> io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let stream = TcpStream::connect(listener.local_addr()?).await?;
+        prepare(&stream, Duration::from_secs(6))?;
+        assert!(stream.nodelay()?);
+        assert!(sockopt::socket_keepalive(&stream)?);
+        assert_eq!(sockopt::tcp_keepidle(&stream)?, Duration::from_secs(2));
+        #[cfg(target_os = "linux")]
+        assert_eq!(sockopt::tcp_user_timeout(&stream)?, 6000);
+        Ok(())
+    }
+}

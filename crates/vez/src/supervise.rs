@@ -170,3 +170,44 @@ fn known(contents: &Contents) -> Vec<Address> {
 fn in_words(charter: &Charter) -> String {
     format!("version {} and a lease of {} ms", charter.version, charter.lease / 1_000_000)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Node, engine::Failing};
+
+    async fn node(folder: &std::path::Path) -> Node {
+        let node = Node::builder(1, folder.join("1")).bootstrap().start().await.unwrap();
+        node.ready().await;
+        node
+    }
+
+    #[tokio::test]
+    async fn a_charter_is_taken_over_if_it_can_be_gone_by() {
+        let folder = tempfile::tempdir().unwrap();
+        let node = node(folder.path()).await;
+        let ours = node.inner().engine.look(|peer| peer.charter().clone()).unwrap();
+        let longer = Charter { lease: 2 * ours.lease, ..ours.clone() };
+        assert!(next(node.inner(), Stopped::Refused(longer)).is_ok());
+        // Whoever answers where we want to join may say anything.
+        let never = [
+            Charter { lease: 0, ..ours.clone() },
+            Charter { margin: ours.lease, ..ours.clone() },
+            Charter { shards: 0, ..ours.clone() },
+            Charter { version: VERSION + 1, ..ours },
+        ];
+        for theirs in never {
+            let words = format!("{theirs:?}");
+            let next = next(node.inner(), Stopped::Refused(theirs));
+            assert!(matches!(next, Err(Ended::Refused { .. })), "{words}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_fails_ends_its_node() {
+        let folder = tempfile::tempdir().unwrap();
+        let node = node(folder.path()).await;
+        drop(Failing(&node.inner().engine));
+        assert!(matches!(node.ended().await, Ended::Broken(_)));
+    }
+}

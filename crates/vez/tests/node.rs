@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::time::timeout;
-use vez::{Ended, Node, StartError};
+use vez::{Ended, Name, Node, StartError};
 
 const LEASE: Duration = Duration::from_millis(600);
 const LONG: Duration = Duration::from_secs(30);
@@ -124,6 +124,8 @@ async fn who_does_not_wait_any_more_has_no_place_in_the_line() {
         let guard = cluster.nodes[one].lock("a").await.unwrap();
         let waits = timeout(Duration::from_millis(20), cluster.nodes[other].lock("a")).await;
         assert!(waits.is_err(), "it is held");
+        let known = cluster.nodes[other].show(&Name::new(b"a").unwrap()).await;
+        assert_eq!(known.reports.iter().map(|report| report.waiters).sum::<usize>(), 0, "nobody waits");
         guard.release().await.unwrap();
         timeout(LONG, cluster.nodes[one].lock("a")).await.expect("nobody is in the way").unwrap();
     }

@@ -12,6 +12,8 @@ use tokio::{
 use vez::{Fence, Node};
 
 const LONG: Duration = Duration::from_secs(30);
+/// The answer to HELLO 3: a map of eight, whose names and texts take two lines each, and whose numbers and lists one.
+const HELLO_LINES: usize = 1 + 8 * 4 - 3;
 
 async fn node() -> (TempDir, Node) {
     let folder = tempfile::tempdir().unwrap();
@@ -53,7 +55,13 @@ impl Raw {
 
     /// Takes a lock: its fence.
     async fn lock(&mut self, words: &str) -> Fence {
-        self.ask(&format!("LOCK {words}"), 2).await.strip_prefix("$20 ").expect("a fence").parse().unwrap()
+        self.say(&format!("LOCK {words}")).await;
+        self.granted().await
+    }
+
+    /// Waits until what was asked for is granted: its fence.
+    async fn granted(&mut self) -> Fence {
+        self.hear(2).await.strip_prefix("$20 ").expect("a fence").parse().unwrap()
     }
 
     async fn is_at_its_end(&mut self) -> bool {
@@ -85,19 +93,24 @@ async fn who_goes_has_neither_locks_nor_a_place_in_the_line() {
     let (mut one, mut two, mut three) = (Raw::new(&node).await, Raw::new(&node).await, Raw::new(&node).await);
     one.lock("a").await;
     two.say("LOCK a").await;
-    while !waits(&node).await {
-        tokio::task::yield_now().await;
-    }
+    waiters(&node, 1).await;
     three.say("LOCK a").await;
+    waiters(&node, 2).await;
     drop(two);
+    waiters(&node, 1).await;
     drop(one);
-    assert!(three.hear(2).await.starts_with("$20 "));
+    three.granted().await;
 }
 
-/// Whether somebody waits for `a`.
-async fn waits(node: &Node) -> bool {
-    let picture = node.show(&vez::Name::new(b"a").unwrap()).await;
-    picture.reports.iter().any(|report| report.waiters > 0)
+/// Waits until so many wait for `a`.
+async fn waiters(node: &Node, count: usize) {
+    let name = vez::Name::new(b"a").unwrap();
+    let so_many = async {
+        while node.show(&name).await.reports.iter().map(|report| report.waiters).sum::<usize>() != count {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LONG, so_many).await.expect("so many wait");
 }
 
 #[tokio::test]
@@ -105,7 +118,7 @@ async fn a_lock_with_a_time_of_its_own_is_lost_by_silence_and_kept_by_any_byte()
     let (_folder, node) = node().await;
     let (mut silent, mut loud, mut next) = (Raw::new(&node).await, Raw::new(&node).await, Raw::new(&node).await);
     assert!(silent.ask("HELLO 3", 1).await.starts_with('%'));
-    silent.hear(6 * 4 - 2 + 1 + 2).await;
+    silent.hear(HELLO_LINES - 1).await;
     let fence = silent.lock("a TTL 100").await;
     let kept = loud.lock("b TTL 300").await;
     next.say("LOCK a").await;
@@ -126,17 +139,17 @@ async fn a_lock_with_a_time_of_its_own_is_lost_by_silence_and_kept_by_any_byte()
 #[tokio::test]
 async fn the_time_of_a_lock_counts_from_its_grant() {
     let (_folder, node) = node().await;
-    let (mut one, mut other) = (Raw::new(&node).await, Raw::new(&node).await);
+    let (mut one, mut other, mut last) = (Raw::new(&node).await, Raw::new(&node).await, Raw::new(&node).await);
     let fence = one.lock("a").await;
     other.say("LOCK a TTL 60").await;
-    while !waits(&node).await {
-        tokio::task::yield_now().await;
-    }
-    // Longer than it wants to have it, and it waits all the same.
+    waiters(&node, 1).await;
+    last.say("LOCK a").await;
+    waiters(&node, 2).await;
+    // Longer than it wants to have it, and it waits all the same, and has its place in the line.
     tokio::time::sleep(Duration::from_millis(180)).await;
     assert_eq!(one.ask(&format!("UNLOCK a {fence}"), 1).await, "+OK");
-    assert!(other.hear(2).await.starts_with("$20 "));
-    one.lock("a").await;
+    let (second, third) = (other.granted().await, last.granted().await);
+    assert!(fence < second && second < third, "{fence}, {second}, {third}");
 }
 
 #[tokio::test]
@@ -153,7 +166,7 @@ async fn mistakes_are_told_in_a_sentence() {
         ("LOCK a SOON", "-ERR 'SOON' is not known here; write LOCK name [TTL milliseconds] [WAIT milliseconds]"),
         (
             "LOCK a TTL -1",
-            "-ERR '-1' is no number of milliseconds; write LOCK name [TTL milliseconds] [WAIT milliseconds]",
+            "-ERR '-1' is no number; write LOCK name [TTL milliseconds] [WAIT milliseconds]",
         ),
         ("LOCK a TTL 0", "-ERR a TTL of 0 would be over at once; say at least 1"),
         ("UNLOCK a x", "-ERR \"x\" is no fence; a fence is a decimal number of at most 20 digits, as it was given out"),
@@ -161,6 +174,7 @@ async fn mistakes_are_told_in_a_sentence() {
         ("AUTH x", "-ERR this node wants no password; leave AUTH out"),
         ("SELECT 1", "-ERR wrong number of arguments for 'SELECT'; write SELECT 0: there are no other databases here"),
         ("EVICT 9", "-ERR there is no node 9; there are 1"),
+        ("LS a COUNT x", "-ERR 'x' is no number; write LS [prefix] [COUNT number]"),
     ];
     for (said, told) in mistakes {
         assert_eq!(client.ask(said, 1).await, told, "{said}");
@@ -251,10 +265,13 @@ fn any_bytes_are_taken() {
     ran.unwrap();
     runtime.block_on(async {
         // All are gone, and all that they held: whoever wants it has it.
-        let nothing = async || node.status().is_some_and(|status| (status.sessions, status.used_names) == (0, 0));
-        while !nothing().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let nothing = || node.status().is_some_and(|status| (status.sessions, status.used_names) == (0, 0));
+        let gone = async {
+            while !nothing() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(LONG, gone).await.expect("nothing of them stays");
         timeout(LONG, node.lock("a")).await.expect("it is free").unwrap();
     });
 }

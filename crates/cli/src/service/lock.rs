@@ -3,12 +3,13 @@
 use std::{
     ffi::OsString,
     io::IsTerminal,
-    os::unix::process::ExitStatusExt,
+    os::unix::{ffi::OsStrExt, process::ExitStatusExt},
+    pin::pin,
     process::{ExitCode, ExitStatus},
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     process::Child,
@@ -17,7 +18,7 @@ use tokio::{
 };
 use vez::{Client, ClientError, RemoteGuard, Wanted};
 
-use super::{child, local, remote::Remote, time};
+use super::{child, local, remote::Remote, show, time};
 use crate::output::tell;
 
 /// The lock was lost, and the command was ended.
@@ -25,11 +26,13 @@ const LOST: u8 = 75;
 /// A node that begins, or settles in a new view, cannot tell whether a lock is free: who does not want to wait waits so long for that.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
+/// Who waits for so long is told what for.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Run a command while holding a lock.
 #[derive(clap::Args)]
 #[command(
-    after_help = "The command gets VEZ_LOCK_NAME and VEZ_LOCK_FENCE: a number that is larger for every later holder, to be shown to whatever must not be touched by two. It has the same \
+    after_help = "The command gets VEZ_LOCK_NAME and VEZ_LOCK_FENCE: a number that is larger for every later holder, to be shown to whatever must not be touched by two; and VEZ_LOCK_CLUSTER, since fences of two clusters cannot be compared. It has the same \
 standard input, gets the signals that `vez lock` gets, and on Linux dies with it. No shell is involved.
 
 If the lock is lost (this machine or its node cannot be heard any more), the command gets TERM, and KILL after --grace. Somebody else may have the lock by then: what it touches should refuse its fence.
@@ -63,6 +66,9 @@ pub(crate) struct Args {
     /// How long the command has to end when the lock is lost.
     #[arg(long, value_name = "TIME", value_parser = time::parse, default_value = "5s")]
     grace: Duration,
+    /// Say who is in the way, and how long it took. On a terminal, who waits for a second is told why in any case.
+    #[arg(long)]
+    verbose: bool,
     /// The name of the lock.
     name: OsString,
     /// The command, and its arguments.
@@ -81,12 +87,24 @@ impl Args {
         let client =
             if target.given { target.connect_as(Some(who)).await? } else { local::client(&target, &who).await? };
         let wait = if self.nonblock { Some(Duration::ZERO) } else { self.wait };
-        let name = std::os::unix::ffi::OsStrExt::as_bytes(&*self.name);
-        let Some(guard) = obtain(&client, name, Wanted { ttl: self.ttl, wait }).await? else {
+        let begin = Instant::now();
+        let mut obtained = pin!(self.obtain(&client, Wanted { ttl: self.ttl, wait }));
+        let guard = tokio::select! {
+            guard = &mut obtained => guard?,
+            () = self.explain(&client, begin) => obtained.await?,
+        };
+        let Some(guard) = guard else {
+            if self.verbose {
+                tell(format_args!("vez: {} was not to be had: {}", self.shown(), self.in_the_way(&client).await));
+            }
             return Ok(ExitCode::from(self.conflict_exit_code));
         };
+        if self.verbose {
+            tell(format_args!("vez: getting {} took {:.6} seconds", self.shown(), begin.elapsed().as_secs_f64()));
+        }
         let mut command = tokio::process::Command::from(child::command(&self.command)?);
         command.env("VEZ_LOCK_NAME", &self.name).env("VEZ_LOCK_FENCE", guard.fence().to_string());
+        command.env("VEZ_LOCK_CLUSTER", guard.cluster().to_string());
         let mut signals = Signals::new()?;
         let mut child = command.spawn().context("cannot start the command")?;
         let ended = tokio::select! {
@@ -142,6 +160,52 @@ impl Args {
         format!("{program}[{}]", std::process::id())
     }
 
+    /// Takes the lock, if it can be had in time. A node that cannot tell yet is asked again; if it goes while we wait, it or
+    /// another comes back.
+    async fn obtain(&self, client: &Client, wanted: Wanted) -> Result<Option<RemoteGuard>> {
+        let begin = Instant::now();
+        let tries = wanted.wait.is_some_and(|wait| wait.is_zero());
+        let patience = if tries { Some(PATIENCE) } else { wanted.wait };
+        let mut told = false;
+        loop {
+            let wait = wanted.wait.map(|wait| wait.saturating_sub(begin.elapsed()));
+            let error = match client.lock_with(self.name.as_bytes(), Wanted { wait, ..wanted }).await {
+                Err(error) if error.is_temporary() || (error.is_unreachable() && !tries) => error,
+                outcome => return Ok(outcome?),
+            };
+            if patience.is_some_and(|patience| begin.elapsed() >= patience) {
+                if error.is_unreachable() {
+                    return Err(error.into());
+                }
+                tell(format_args!("vez: {error}"));
+                return Ok(None);
+            }
+            if error.is_unreachable() && !told {
+                told = true;
+                tell(format_args!("vez: {:#}; still waiting for {}", anyhow!(error), self.shown()));
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Says why we wait, once that takes a while.
+    async fn explain(&self, client: &Client, begin: Instant) {
+        if self.verbose || std::io::stderr().is_terminal() {
+            sleep(SOON.saturating_sub(begin.elapsed())).await;
+            tell(format_args!("vez: waiting for {}: {}", self.shown(), self.in_the_way(client).await));
+        } else {
+            std::future::pending().await
+        }
+    }
+
+    /// Who has it, or what else is in the way.
+    async fn in_the_way(&self, client: &Client) -> String {
+        match client.call(&[b"SHOW", self.name.as_bytes()]).await {
+            Ok(shown) => show::in_the_way(&shown),
+            Err(error) => error.to_string(),
+        }
+    }
+
     /// Ends the command: politely at first.
     async fn end(&self, child: &mut Child, signals: &mut Signals) -> Result<()> {
         send(child, Signal::TERM);
@@ -149,24 +213,6 @@ impl Args {
             child.kill().await.context("cannot end the command")?;
         }
         Ok(())
-    }
-}
-
-/// Takes the lock, if it can be had in time. A node that cannot tell yet is asked again.
-async fn obtain(client: &Client, name: &[u8], wanted: Wanted) -> Result<Option<RemoteGuard>> {
-    let begin = Instant::now();
-    let patience = wanted.wait.map(|wait| if wait.is_zero() { PATIENCE } else { wait });
-    loop {
-        match client.lock_with(name, wanted).await {
-            Err(error) if error.is_temporary() => {
-                if patience.is_some_and(|patience| begin.elapsed() >= patience) {
-                    tell(format_args!("vez: {error}"));
-                    return Ok(None);
-                }
-                sleep(PAUSE).await;
-            }
-            outcome => return Ok(outcome?),
-        }
     }
 }
 

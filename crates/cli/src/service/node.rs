@@ -4,13 +4,13 @@ use std::{io::IsTerminal, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
 use vez::{Ended, Node};
 
 use super::{
     config::{self, Config},
     local,
     remote::DEFAULT_CLIENT,
+    stop::Stop,
     time,
 };
 use crate::output::{print, tell};
@@ -150,21 +150,14 @@ fn greeting(node: &Node, id: u16, as_json: bool) -> String {
 
 /// Waits until the node has ended, or is told to leave.
 async fn serve(node: &Node, grace: Duration) -> Result<ExitCode> {
-    let mut terminate = signal(SignalKind::terminate()).context("cannot heed TERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot heed Ctrl-C")?;
-    let mut told = async || {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
+    let mut stop = Stop::new()?;
     let ended = tokio::select! {
         ended = node.ended() => ended,
-        () = told() => {
+        () = stop.told() => {
             tell("vez: leaving; once more, and it ends at once");
             tokio::select! {
                 ended = node.leave(grace) => ended,
-                () = told() => bail!("it has ended without leaving; what it held is free when its lease is over"),
+                () = stop.told() => bail!("it has ended without leaving; what it held is free when its lease is over"),
             }
         }
     };

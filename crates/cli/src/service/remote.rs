@@ -13,7 +13,7 @@ pub(crate) const DEFAULT_CLIENT: &str = "127.0.0.1:7400";
 /// Which node.
 #[derive(clap::Args)]
 pub(crate) struct Remote {
-    /// Where the node is [default: addr or client in vez.toml, or 127.0.0.1:7400].
+    /// Where the node is [default: addr or client in vez.toml, or 127.0.0.1:7400]; several, with commas between them, are tried in turn.
     #[arg(long, env = "VEZ_ADDR", value_name = "ADDR", global = true)]
     addr: Option<String>,
     /// The configuration [default: vez.toml, if it is here].

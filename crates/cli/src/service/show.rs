@@ -43,6 +43,30 @@ fn is_used(shown: &Value) -> bool {
     !list(shown, "holders").is_empty() || shown["waiters"].as_u64() > Some(0)
 }
 
+/// One sentence for somebody who waits.
+pub(super) fn in_the_way(shown: &Value) -> String {
+    let holders: Vec<String> = list(shown, "holders").iter().map(holder).collect();
+    let held = if holders.is_empty() {
+        let reasons = list(shown, "because").iter().map(because);
+        reasons.collect::<Vec<_>>().join("; ")
+    } else {
+        format!("held by {}", holders.join("; "))
+    };
+    match shown["waiters"].as_u64().unwrap_or(0) {
+        0 => held,
+        waiters => format!("{held}; {waiters} in line"),
+    }
+}
+
+fn holder(holder: &Value) -> String {
+    let (client, fence) = (text(&holder["client"]), text(&holder["fence"]));
+    format!("node {}, client {client}, for {}, fence {fence}", text(&holder["node"]), time(&holder["held_ms"]))
+}
+
+fn because(because: &Value) -> String {
+    format!("node {}: {}", text(&because["node"]), text(&because["because"]))
+}
+
 fn words(shown: &Value) -> String {
     let kind = if is_used(shown) { text(&shown["kind"]) } else { "not in use".into() };
     let mut out = format!(
@@ -55,10 +79,6 @@ fn words(shown: &Value) -> String {
         for (at, line) in lines.into_iter().enumerate() {
             out += &format!("{:<9}{line}\n", if at == 0 { label } else { "" });
         }
-    };
-    let holder = |holder: &Value| {
-        let (client, fence) = (text(&holder["client"]), text(&holder["fence"]));
-        format!("node {}, client {client}, for {}, fence {fence}", text(&holder["node"]), time(&holder["held_ms"]))
     };
     lines("held by", list(shown, "holders").iter().map(holder).collect());
     let waiter = |waiter: &Value| {
@@ -74,7 +94,6 @@ fn words(shown: &Value) -> String {
     let more = all.saturating_sub(waiting.len() as u64);
     waiting.extend((more > 0).then(|| format!("and {more} more")));
     lines("waiting", waiting);
-    let because = |because: &Value| format!("node {}: {}", text(&because["node"]), text(&because["because"]));
     lines("why", list(shown, "because").iter().map(because).collect());
     out
 }

@@ -4,14 +4,16 @@ use std::{
     fmt::Write,
     path::PathBuf,
     process::ExitCode,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
-use vez::Node;
+use tokio::task::JoinSet;
+use vez::{Ended, Node};
 
-use super::{local, node::PORTS, time};
+use super::{local, node::PORTS, stop::Stop, time};
 use crate::output::{print, tell};
 
 const MOST_NODES: u16 = 64;
@@ -22,7 +24,7 @@ const STEP: u16 = 10;
 #[derive(clap::Args)]
 #[command(
     after_help = "The nodes share one process. The first is reached where clients look for a node, the next on ports that are 10 higher, and so on. Their data is kept in \
-the folder of the user, so that fences only grow, also over restarts. Ctrl-C ends all of them.
+the folder of the user, so that fences only grow, also over restarts. Ctrl-C or TERM ends all of them.
 
 Examples:
   vez up
@@ -61,9 +63,10 @@ impl Args {
             None => local::folder()?.join("up"),
         };
         super::node::allow_many_connections();
-        let mut nodes: Vec<Node> = Vec::new();
+        let mut nodes: Vec<Arc<Node>> = Vec::new();
         for number in 1..=self.nodes {
-            nodes.push(self.start(number, &data, nodes.first()).await?);
+            let node = self.start(number, &data, nodes.first()).await?;
+            nodes.push(Arc::new(node));
         }
         local::note_node(&data.display().to_string())?;
         if !self.json {
@@ -80,17 +83,10 @@ impl Args {
                 "\nready after {time:.1} s. In another terminal:\n  vez lock demo -- sleep 30\n  vez show demo\nCtrl-C ends it.\n"
             ))?;
         }
-        tokio::signal::ctrl_c().await.context("cannot heed Ctrl-C")?;
-        tell("vez: ending");
-        let leaving: Vec<_> =
-            nodes.into_iter().map(|node| tokio::spawn(async move { node.leave(Duration::ZERO).await })).collect();
-        for left in leaving {
-            left.await.context("a node did not end as it should")?;
-        }
-        Ok(ExitCode::SUCCESS)
+        attend(&nodes, Stop::new()?).await
     }
 
-    async fn start(&self, number: u16, data: &std::path::Path, first: Option<&Node>) -> Result<Node> {
+    async fn start(&self, number: u16, data: &std::path::Path, first: Option<&Arc<Node>>) -> Result<Node> {
         let [client, http, peer] = PORTS.map(|port| format!("127.0.0.1:{}", port + STEP * (number - 1)));
         let mut builder =
             Node::builder(number, data.join(number.to_string())).client_addr(client).http_addr(http).peer_addr(peer);
@@ -105,7 +101,7 @@ impl Args {
         builder.start().await.with_context(|| format!("node {number} does not start ({hint})"))
     }
 
-    fn where_they_are(&self, nodes: &[Node]) -> String {
+    fn where_they_are(&self, nodes: &[Arc<Node>]) -> String {
         let mut text = String::new();
         for (number, node) in (1..).zip(nodes) {
             let text_of = |at: Option<std::net::SocketAddr>| at.map(|at| at.to_string()).unwrap_or_default();
@@ -119,4 +115,34 @@ impl Args {
         }
         text
     }
+}
+
+/// Waits until all have ended: by themselves, or since we are told to stop.
+async fn attend(nodes: &[Arc<Node>], mut stop: Stop) -> Result<ExitCode> {
+    let mut running: JoinSet<Ended> = JoinSet::new();
+    for node in nodes.iter().cloned() {
+        running.spawn(async move { node.ended().await });
+    }
+    let (mut leaving, mut failed) = (false, false);
+    while !running.is_empty() {
+        tokio::select! {
+            Some(ended) = running.join_next() => match ended.context("a node did not end as it should")? {
+                Ended::Left => {}
+                ended => {
+                    failed = true;
+                    tell(format_args!("vez: a node has ended: {ended}"));
+                }
+            },
+            () = stop.told() => {
+                ensure!(!leaving, "they have ended without leaving; started again, they wait for a lease");
+                leaving = true;
+                tell("vez: ending; once more, and it ends at once");
+                for node in nodes.iter().cloned() {
+                    tokio::spawn(async move { node.leave(Duration::ZERO).await });
+                }
+            }
+        }
+    }
+    ensure!(!failed, "not all of them could go on");
+    Ok(ExitCode::SUCCESS)
 }

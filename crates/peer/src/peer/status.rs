@@ -175,6 +175,12 @@ impl Peer {
         &self.charter
     }
 
+    /// Which cluster it belongs to, once that is known.
+    #[must_use]
+    pub fn cluster(&self) -> Option<ClusterId> {
+        self.cluster
+    }
+
     /// Its disk.
     #[must_use]
     pub fn id(&self) -> MemberId {

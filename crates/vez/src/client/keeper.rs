@@ -16,10 +16,11 @@ use tokio::{
     sync::{oneshot, watch},
     time::timeout,
 };
-use vez_peer::{fence::Fence, name::Name};
+use vez_peer::{fence::Fence, identity::ClusterId, name::Name};
 
 use super::{
-    ClientError, Shared, late,
+    ClientError, late, milliseconds,
+    pool::Pool,
     wire::{Told, Wire},
 };
 use crate::clock::{self, Deadline, Nanos};
@@ -30,6 +31,7 @@ const MILLISECOND: Nanos = 1_000_000;
 pub struct RemoteGuard {
     name: Name,
     fence: Fence,
+    cluster: ClusterId,
     kept: Arc<Kept>,
     /// Says that it is to be released, and hears what became of that.
     release: Option<oneshot::Sender<oneshot::Sender<Result<(), ClientError>>>>,
@@ -54,7 +56,7 @@ enum Loss {
 
 /// The task.
 pub(super) struct Keeper {
-    pub shared: Arc<Shared>,
+    pub pool: Arc<Pool>,
     pub name: Name,
     pub fence: Fence,
     pub ttl: Option<Duration>,
@@ -72,6 +74,12 @@ impl RemoteGuard {
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.fence
+    }
+
+    /// Whose fence it is: those of two clusters cannot be compared.
+    #[must_use]
+    pub fn cluster(&self) -> ClusterId {
+        self.cluster
     }
 
     /// Until when it is held for certain, as things are. It moves on as long as all goes well.
@@ -127,11 +135,11 @@ impl Keeper {
     pub(super) async fn start(mut self) -> Result<RemoteGuard, ClientError> {
         let kept = Arc::new(Kept::default());
         self.renew(&kept).await?;
+        let cluster = self.wire.cluster().await?;
         let (release, released) = oneshot::channel();
-        let guard =
-            RemoteGuard { name: self.name.clone(), fence: self.fence, kept: Arc::clone(&kept), release: Some(release) };
+        let (name, fence, kept_by) = (self.name.clone(), self.fence, Arc::clone(&kept));
         tokio::spawn(self.run(kept, released));
-        Ok(guard)
+        Ok(RemoteGuard { name, fence, cluster, kept: kept_by, release: Some(release) })
     }
 
     async fn run(mut self, kept: Arc<Kept>, mut released: oneshot::Receiver<oneshot::Sender<Result<(), ClientError>>>) {
@@ -171,18 +179,17 @@ impl Keeper {
     /// Renews, and counts from before that was sent.
     async fn renew(&mut self, kept: &Kept) -> Result<(), ClientError> {
         let sent = clock::now();
-        let by = self.ttl.map_or(0, |ttl| ttl.as_millis());
         let request = [
             b"EXTEND".to_vec(),
             self.name.as_bytes().to_vec(),
             self.fence.to_string().into_bytes(),
-            by.to_string().into_bytes(),
+            milliseconds(self.ttl.unwrap_or_default()),
         ];
         match self.wire.call(&request).await? {
             Told::Number(left) => {
-                let left = u64::try_from(left).unwrap_or(0) * MILLISECOND;
-                kept.danger.store(sent + left / 3 * 2, Ordering::Release);
-                kept.deadline.store(sent + left, Ordering::Release);
+                let left = u64::try_from(left).unwrap_or(0).saturating_mul(MILLISECOND);
+                kept.danger.store(sent.saturating_add(left / 3 * 2), Ordering::Release);
+                kept.deadline.store(sent.saturating_add(left), Ordering::Release);
                 Ok(())
             }
             Told::Error(text) => Err(ClientError::refused(&text)),
@@ -209,7 +216,7 @@ impl Keeper {
         let request = [b"UNLOCK".to_vec(), self.name.as_bytes().to_vec(), fence];
         match self.wire.call(&request).await? {
             Told::Text(_) => {
-                self.shared.put_back(self.wire);
+                self.pool.put_back(self.wire);
                 Ok(())
             }
             Told::Error(text) => Err(ClientError::refused(&text)),

@@ -10,6 +10,8 @@ use tokio::{
     net::TcpStream,
 };
 
+use vez_peer::identity::ClusterId;
+
 use super::{ClientError, PATIENCE};
 use crate::sockets;
 
@@ -20,6 +22,8 @@ pub(super) struct Wire {
     input: BytesMut,
     /// What was told without being asked for.
     pushes: VecDeque<Vec<String>>,
+    /// Which cluster the node belongs to, once it has told.
+    cluster: Option<ClusterId>,
 }
 
 /// What a node says.
@@ -51,7 +55,7 @@ impl Wire {
         let cannot = |error| ClientError::Connect(address.to_owned(), error);
         let stream = TcpStream::connect(address).await.map_err(cannot)?;
         sockets::prepare(&stream, PATIENCE).map_err(cannot)?;
-        Ok(Self { stream, input: BytesMut::with_capacity(4096), pushes: VecDeque::new() })
+        Ok(Self { stream, input: BytesMut::with_capacity(4096), pushes: VecDeque::new(), cluster: None })
     }
 
     /// Whether it can be used again: it has neither ended, nor is there anything to read.
@@ -70,6 +74,26 @@ impl Wire {
                 return Ok(told);
             }
         }
+    }
+
+    /// Says who we are, and hears who the node is.
+    pub(super) async fn greet(&mut self, hello: &[Vec<u8>]) -> Result<(), ClientError> {
+        match self.call(hello).await? {
+            Told::Error(text) => Err(ClientError::refused(&text)),
+            Told::Map(map) if map.get("server").is_some_and(|server| *server == "vez") => {
+                self.cluster = map.get("cluster").and_then(Value::as_str).and_then(|cluster| cluster.parse().ok());
+                Ok(())
+            }
+            other => Err(ClientError::Strange(format!("{}", other.into_json()))),
+        }
+    }
+
+    /// Which cluster the node belongs to. It must be a member: before that it may not know.
+    pub(super) async fn cluster(&mut self) -> Result<ClusterId, ClientError> {
+        if self.cluster.is_none() {
+            self.greet(&[b"HELLO".to_vec()]).await?;
+        }
+        self.cluster.ok_or_else(|| ClientError::Strange("it does not tell its cluster".into()))
     }
 
     pub(super) async fn say(&mut self, words: &[Vec<u8>]) -> Result<(), ClientError> {

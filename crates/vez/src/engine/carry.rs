@@ -10,7 +10,7 @@ use vez_peer::{
 };
 
 use super::{Core, Engine, Presence};
-use crate::{clock::Nanos, guard::Guard, wire::Letter};
+use crate::{clock::Nanos, guard::Guard, identity, wire::Letter};
 
 /// Room for so many effects is kept for the next time.
 const MOST_ROOM: usize = 256;
@@ -61,6 +61,7 @@ impl Engine {
                     if view >= LATE_VIEW {
                         error!(view, "half of all view numbers are used; plan for a new cluster");
                     }
+                    core.note_company();
                     self.metrics.entered();
                     self.presence.send_if_modified(|presence| {
                         let is_new = *presence != Presence::Member;
@@ -95,6 +96,23 @@ impl Engine {
 }
 
 impl Core {
+    /// It is a member of a view: whose cluster it is, and whether anybody there is called as it is.
+    fn note_company(&mut self) {
+        let Some(status) = self.peer.as_ref().map(|peer| peer.status()) else { return };
+        if let Some(cluster) = status.cluster {
+            self.lease.set_cluster(cluster);
+        }
+        let number = identity::number(status.id);
+        for other in status.members.iter().filter(|member| member.id != status.id) {
+            if identity::number(other.id) == number {
+                warn!(
+                    id = %other.id, address = %other.address,
+                    "there is another node {number}; unless it is this one before its folder was emptied, give one of them another --id"
+                );
+            }
+        }
+    }
+
     fn refuse(&mut self, request: RequestId, failure: Failure) {
         if self.present == Some(request) {
             self.outcome = Some(Err(failure));

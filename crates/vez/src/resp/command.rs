@@ -96,7 +96,7 @@ pub(crate) enum NoCommand {
     Unknown(String),
     #[error("ERR wrong number of arguments for '{0}'; write {1}")]
     Arguments(&'static str, &'static str),
-    #[error("ERR '{0}' is no number of milliseconds; write {1}")]
+    #[error("ERR '{0}' is no number; write {1}")]
     Number(String, &'static str),
     #[error("ERR '{0}' is not known here; write {1}")]
     Option(String, &'static str),
@@ -162,7 +162,7 @@ impl Command {
             let mut grace_ms = 0;
             while let Some(option) = options.next() {
                 grace_ms =
-                    if option.is("GRACE") { options.milliseconds()? } else { return Err(options.unknown(option)) };
+                    if option.is("GRACE") { options.number()? } else { return Err(options.unknown(option)) };
             }
             Ok(Self::Leave { grace_ms })
         } else {
@@ -219,9 +219,9 @@ fn lock(rest: &[&[u8]]) -> Result<Command, NoCommand> {
     let mut options = Options::new(rest, LOCK);
     while let Some(option) = options.next() {
         if option.is("TTL") {
-            ttl_ms = Some(options.milliseconds()?);
+            ttl_ms = Some(options.number()?);
         } else if option.is("WAIT") {
-            wait_ms = Some(options.milliseconds()?);
+            wait_ms = Some(options.number()?);
         } else {
             return Err(options.unknown(option));
         }
@@ -234,7 +234,7 @@ fn list(rest: &[&[u8]]) -> Result<Command, NoCommand> {
     let mut options = Options::new(rest, LS);
     while let Some(option) = options.next() {
         if option.is("COUNT") {
-            count = usize::try_from(options.milliseconds()?).unwrap_or(MOST_COUNT).min(MOST_COUNT);
+            count = usize::try_from(options.number()?).unwrap_or(MOST_COUNT).min(MOST_COUNT);
         } else if prefix.is_none() {
             prefix = Some(option.0.to_vec());
         } else {
@@ -310,7 +310,7 @@ impl<'a> Options<'a> {
         self.words.next().copied().ok_or(NoCommand::Arguments(name, self.usage))
     }
 
-    fn milliseconds(&mut self) -> Result<u64, NoCommand> {
+    fn number(&mut self) -> Result<u64, NoCommand> {
         let word = self.word()?;
         number(word, self.usage)
     }

@@ -88,6 +88,7 @@ impl Connection {
             ("version", Reply::text(VERSION)),
             ("proto", Reply::Integer(if self.version == Version::Three { 3 } else { 2 })),
             ("id", Reply::integer(self.number)),
+            ("cluster", words::cluster(self.seat.inner.engine.look(vez_peer::Peer::cluster).flatten())),
             ("mode", Reply::text("standalone")),
             ("role", Reply::text("master")),
             ("modules", Reply::Array(Vec::new())),

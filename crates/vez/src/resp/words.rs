@@ -2,7 +2,7 @@
 
 use vez_peer::{
     ask::{Failure, Kind},
-    identity::MemberId,
+    identity::{ClusterId, MemberId},
     peer::{MemberStatus, Standings, Status},
 };
 
@@ -47,6 +47,11 @@ fn or_nil<T>(value: Option<T>, reply: impl FnOnce(T) -> Reply) -> Reply {
     value.map_or(Reply::Nil, reply)
 }
 
+/// Which cluster a node belongs to, once it knows.
+pub(super) fn cluster(cluster: Option<ClusterId>) -> Reply {
+    or_nil(cluster, |cluster| Reply::text(cluster.to_string()))
+}
+
 /// How a node is.
 pub(crate) fn status(status: Option<&Status>) -> Reply {
     let Some(status) = status else { return Reply::Map(vec![("state", Reply::text("starting"))]) };
@@ -54,7 +59,7 @@ pub(crate) fn status(status: Option<&Status>) -> Reply {
     Reply::Map(vec![
         ("node", node(status.id)),
         ("id", Reply::text(status.id.to_string())),
-        ("cluster", or_nil(status.cluster, |cluster| Reply::text(cluster.to_string()))),
+        ("cluster", cluster(status.cluster)),
         ("state", Reply::text(state)),
         ("because", Reply::text(why)),
         ("lease_left_ms", or_nil(left, Reply::integer)),

@@ -107,9 +107,9 @@ fn the_session_of_the_readme_goes_as_shown() {
             }
         }
     }
-    // Ctrl-C ends the cluster, also while somebody holds something.
+    // TERM ends the cluster as Ctrl-C does, also while somebody holds something.
     let mut up = beside.remove(0);
     let pid = Pid::from_raw(i32::try_from(up.0.id()).unwrap()).unwrap();
-    kill_process(pid, Signal::INT).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
     assert_eq!(up.0.wait().unwrap().code(), Some(0));
 }

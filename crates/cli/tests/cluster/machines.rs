@@ -19,7 +19,12 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// The program that is examined.
 pub(crate) fn vez() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vez"));
+    vez_in(env!("CARGO_BIN_EXE_vez"))
+}
+
+/// A program that is, or runs, what is examined: nothing that surrounds the tests is known to it.
+fn vez_in(program: &str) -> Command {
+    let mut command = Command::new(program);
     for name in ["VEZ_ADDR", "VEZ_CONFIG", "VEZ_PASSWORD", "RUST_LOG"] {
         command.env_remove(name);
     }
@@ -64,6 +69,18 @@ impl Machines {
 
     /// Starts a node: the first begins a cluster, the others join it. One that was there before goes on.
     pub(crate) fn start(&self, number: u16, more: &[&str]) -> Process {
+        Process::start(&mut self.command(number, more))
+    }
+
+    /// The same, and it may not open more than so many files.
+    pub(crate) fn start_limited(&self, number: u16, files: u32) -> Process {
+        let node = self.command(number, &[]);
+        let mut command = vez_in("sh");
+        command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &files.to_string()]);
+        Process::start(command.arg(node.get_program()).args(node.get_args()))
+    }
+
+    fn command(&self, number: u16, more: &[&str]) -> Command {
         let mut command = vez();
         let free = "127.0.0.1:0";
         command.args(["node", "--json", "--client", free, "--http", free, "--id", &number.to_string()]);
@@ -75,7 +92,8 @@ impl Machines {
             Some(first) if number > 1 => command.args(["--join", &first.peer]),
             _ => command.args(["--bootstrap", "--lease", &format!("{}ms", self.lease.as_millis())]),
         };
-        Process::start(command.args(more))
+        command.args(more);
+        command
     }
 
     /// Starts a node again, where it was before.

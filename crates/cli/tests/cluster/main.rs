@@ -1,6 +1,8 @@
 //! Real nodes: processes of their own, on real sockets and disks, that are killed, stopped, cut off and restarted.
 
 mod crash;
+mod crowd;
+mod evict;
 mod machines;
 mod network;
 mod partition;

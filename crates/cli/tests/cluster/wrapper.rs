@@ -40,13 +40,13 @@ async fn who_waits_gets_the_lock_of_a_killed_client_at_once_and_its_command_is_g
 #[tokio::test]
 async fn the_command_is_as_if_it_ran_by_itself() {
     let machines = Machines::new(1, LONG_LEASE).await;
-    let script = "read line; echo \"$line $VEZ_LOCK_NAME ${#VEZ_LOCK_FENCE}\"; echo to stderr >&2; exit 7";
+    let script = "read line; echo \"$line $VEZ_LOCK_NAME ${#VEZ_LOCK_FENCE} ${#VEZ_LOCK_CLUSTER}\"; echo to stderr >&2; exit 7";
     let mut command = lock(&machines, 1, &["a/b", "--", "sh", "-c", script]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"typed\n").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(7));
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "typed a/b 20\n");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "typed a/b 20 16\n");
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "to stderr\n");
     assert_eq!(lock(&machines, 1, &["a", "sh", "-c", "kill -USR1 $$"]).status().unwrap().code(), Some(128 + 10));
     let missing = lock(&machines, 1, &["a", "--", "there-is-no-such-command"]).output().unwrap();
@@ -108,6 +108,45 @@ async fn a_lock_that_is_taken_away_ends_the_command() {
     assert_eq!(says(&told).await, "yes");
     eventually(async || !is_there(&child)).await;
     assert!(machines.lock(1, "t").await.fence().to_string().as_str() > fence);
+}
+
+#[tokio::test]
+async fn who_waits_goes_to_another_node_when_its_own_is_killed() {
+    let mut machines = Machines::new(3, Duration::from_millis(1500)).await;
+    let held = machines.lock(3, "t").await;
+    let addresses = format!("{},{}", machines.node(1).client, machines.node(2).client);
+    let mut waiter = vez();
+    waiter.args(["lock", "--verbose", "--addr", &addresses, "t", "--", "echo", "mine"]);
+    let waiter = waiter.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    machines.waiters(3, "t", 1).await;
+    machines.nodes[0].kill();
+    let client = machines.client(3).await;
+    // It waits at the second: what the first knew of it is gone with it.
+    eventually(async || {
+        let shown = client.call(&[b"SHOW", b"t"]).await.unwrap();
+        shown["waiting"].as_array().unwrap().iter().any(|waiting| waiting["node"] == 2)
+    })
+    .await;
+    held.release().await.unwrap();
+    let output = tokio::task::spawn_blocking(|| waiter.wait_with_output()).await.unwrap().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"mine\n"[..]), "{words}");
+    assert!(words.contains("; still waiting for t\n"), "{words}");
+    assert!(words.contains("vez: getting t took "), "{words}");
+}
+
+#[tokio::test]
+async fn who_does_not_get_it_can_hear_why() {
+    let machines = Machines::new(3, LONG_LEASE).await;
+    let held = machines.lock(2, "a").await;
+    let output = lock(&machines, 1, &["-n", "--verbose", "a", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.starts_with("vez: a was not to be had: held by node 2, client 127.0.0.1:"), "{words}");
+    assert!(words.contains(&format!(", fence {}", held.fence())), "{words}");
+    let output = lock(&machines, 1, &["-w", "1.2", "--verbose", "a", "true"]).output().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.starts_with("vez: waiting for a: held by node 2, "), "{words}");
 }
 
 #[tokio::test]

@@ -1,0 +1,59 @@
+//! More connections than a process may have.
+
+use std::time::Duration;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+use vez::Client;
+
+use crate::machines::{LONG, Machines};
+
+const LEASE: Duration = Duration::from_millis(1500);
+/// What the process may open; half of that are clients.
+const FILES: u32 = 128;
+
+/// Connects to a port very often. Those that stay, and what the last one is told.
+async fn crowd(address: &str) -> (Vec<TcpStream>, String) {
+    let mut crowd = Vec::new();
+    for _ in 0..FILES {
+        crowd.push(TcpStream::connect(address).await.unwrap());
+    }
+    let (mut last, mut told) = (crowd.pop().unwrap(), String::new());
+    // It is closed with a word that was not read yet, if it is.
+    let _ = timeout(LONG, last.read_to_string(&mut told)).await.expect("it is closed");
+    (crowd, told)
+}
+
+#[tokio::test]
+async fn those_who_are_too_many_do_not_disturb_the_others() {
+    let mut machines = Machines::new(1, LEASE).await;
+    let node = machines.start_limited(2, FILES);
+    machines.nodes.push(node);
+    machines.ready(2).await;
+    let client = Client::connect(&machines.node(2).client).await.unwrap();
+    let held = client.lock("t").await.unwrap();
+
+    let (_clients, told) = crowd(&machines.node(2).client).await;
+    assert_eq!(told, "-ERR too many clients are connected; close some, or connect to another node\r\n");
+    let mut reader = TcpStream::connect(&machines.node(2).http).await.unwrap();
+    reader.write_all(b"GET /readyz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").await.unwrap();
+    let mut ready = String::new();
+    timeout(LONG, reader.read_to_string(&mut ready)).await.expect("it answers").unwrap();
+    assert!(ready.ends_with("ready\n"), "{ready}");
+
+    let (_readers, told) = crowd(&machines.node(2).http).await;
+    assert!(told.starts_with("HTTP/1.1 503 "), "{told}");
+    let (_strangers, told) = crowd(&machines.node(2).peer).await;
+    assert_eq!(told, "");
+    // What it held it holds still, and a node that comes now is heard.
+    assert!(!held.is_lost());
+    held.release().await.unwrap();
+    let node = machines.start(3, &[]);
+    machines.nodes.push(node);
+    machines.ready(3).await;
+    let fence = machines.lock(3, "t").await.fence();
+    assert!(timeout(LONG, client.lock("t")).await.expect("in time").unwrap().fence() > fence);
+}

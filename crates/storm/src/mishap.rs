@@ -59,6 +59,7 @@ impl World<'_> {
                 self.input(*machine, Input::Leave)?;
                 self.ask_clients_to_go(*machine)?;
             }
+            Mishap::Evict { machine, by } => self.input(*by, Input::Evict(self.machines[*machine].id))?,
         }
         Ok(())
     }
@@ -99,7 +100,8 @@ impl World<'_> {
             | Mishap::Blackout { .. }
             | Mishap::Pause { .. }
             | Mishap::FailingDisk { .. }
-            | Mishap::Leave { .. } => unreachable!("it is over at once"),
+            | Mishap::Leave { .. }
+            | Mishap::Evict { .. } => unreachable!("it is over at once"),
         }
         Ok(())
     }

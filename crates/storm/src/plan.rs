@@ -118,6 +118,13 @@ pub enum Mishap {
         /// After so long.
         away: Nanos,
     },
+    /// Somebody wants a member to go.
+    Evict {
+        /// Which.
+        machine: usize,
+        /// Where that is said.
+        by: usize,
+    },
 }
 
 /// What a process has decided when it falls asleep.
@@ -170,6 +177,8 @@ impl Plan {
             end,
         };
         plan.faults = plan.draw_faults(&mut chance);
+        plan.faults.extend(plan.draw_evictions(&mut Chance::new(seed, 5)));
+        plan.faults.sort_by_key(|fault| fault.at);
         plan
     }
 
@@ -188,8 +197,17 @@ impl Plan {
                 faults.extend(self.draw_sequel(faults.last().expect("there is one"), chance));
             }
         }
-        faults.sort_by_key(|fault| fault.at);
         faults
+    }
+
+    /// In some storms members are told to go who may be quite well.
+    fn draw_evictions(&self, chance: &mut Chance) -> Vec<Fault> {
+        let count = if chance.one_in(4) { 1 + chance.below(4) } else { 0 };
+        let eviction = |_| {
+            let (machine, by) = (chance.index(self.nodes), chance.index(self.nodes));
+            Fault { at: chance.below(self.calm), what: Mishap::Evict { machine, by } }
+        };
+        (0..count).map(eviction).collect()
     }
 
     /// Troubles do not come singly: who has just come back, or is about to wake up, is cut off.
@@ -200,7 +218,7 @@ impl Plan {
             Mishap::Leave { machine, away } => (machine, away),
             Mishap::SlowDisk { machine, .. } | Mishap::FailingDisk { machine, .. } => (machine, 0),
             Mishap::Blackout { down } => (chance.index(self.nodes), down),
-            Mishap::Cut { .. } | Mishap::Rough { .. } => return None,
+            Mishap::Cut { .. } | Mishap::Rough { .. } | Mishap::Evict { .. } => return None,
         };
         let at =
             (fault.at + over + chance.below(self.charter.lease)).saturating_sub(chance.below(self.charter.lease / 2));
@@ -313,6 +331,7 @@ impl fmt::Display for Fault {
                 write!(f, "the disk of m{machine} fails {written} its next write")
             }
             Mishap::Leave { machine, away } => write!(f, "m{machine} leaves, back after {} s", Seconds(*away)),
+            Mishap::Evict { machine, by } => write!(f, "m{by} is told that m{machine} is to go"),
         }
     }
 }

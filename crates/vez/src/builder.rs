@@ -67,6 +67,9 @@ pub enum StartError {
     /// The folder is another's.
     #[error("the folder {0} is that of node {1}, not of node {2}; say --id {1}, or take another folder")]
     OtherNumber(String, u16, u16),
+    /// A cluster has one lease for all its life.
+    #[error("the node in {0} belongs to a cluster with a lease of {1:?}, not of {2:?}; leave --lease out")]
+    OtherLease(String, Duration, Duration),
     /// Nobody could reach it.
     #[error("other nodes cannot be told to reach this one at {0}; say where it is with --advertise HOST:PORT")]
     Unspecified(String),
@@ -217,7 +220,13 @@ impl Builder {
             if number != self.number {
                 return Err(StartError::OtherNumber(self.data.display().to_string(), number, self.number));
             }
-            return Ok(store);
+            let lease = Duration::from_nanos(store.contents().charter.lease);
+            return match self.lease {
+                Some(wanted) if wanted != lease => {
+                    Err(StartError::OtherLease(self.data.display().to_string(), lease, wanted))
+                }
+                _ => Ok(store),
+            };
         }
         if !self.bootstrap && self.join.is_empty() {
             return Err(StartError::NoData(self.data.display().to_string()));

@@ -45,8 +45,8 @@ impl DiskThread {
         thread::Builder::new()
             .name("vez-disk".into())
             .spawn(move || {
-                run(store, &todo, &told);
-                told.closed.send_replace(true);
+                let closing = Closing(told);
+                run(store, &todo, &closing.0);
             })
             .expect("a thread");
         Self { errands }
@@ -84,6 +84,23 @@ impl Told {
     }
 }
 
+/// However the thread ends, the folder is closed, and nobody waits for it any longer.
+struct Closing(Arc<Told>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let failed = StoreError::Write("an assertion has failed".into());
+            self.0.failed.lock().get_or_insert(failed);
+        }
+        let engine = self.0.engine.lock().upgrade();
+        if let Some(engine) = engine {
+            engine.close();
+        }
+        self.0.closed.send_replace(true);
+    }
+}
+
 fn run(mut store: Store, todo: &mpsc::Receiver<Errand>, told: &Told) {
     for errand in todo {
         match errand {
@@ -91,9 +108,6 @@ fn run(mut store: Store, todo: &mpsc::Receiver<Errand>, told: &Told) {
                 if let Err(error) = store.write(&batch) {
                     tracing::error!(%error, "this node ends here");
                     *told.failed.lock() = Some(error);
-                    if let Some(engine) = told.engine.lock().upgrade() {
-                        engine.close();
-                    }
                     return;
                 }
                 if let Some(engine) = told.engine.lock().upgrade() {

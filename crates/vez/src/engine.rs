@@ -9,9 +9,12 @@ mod carry;
 
 pub(crate) use self::calls::Asked;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use parking_lot::Mutex;
@@ -70,8 +73,8 @@ struct Core {
     /// What this process itself holds, it holds by this session.
     own: Option<Arc<Session>>,
     sessions: FxHashMap<SessionId, Arc<Session>>,
-    /// Who waits for what became of a request.
-    waiting: FxHashMap<RequestId, Waiting>,
+    /// Who waits for what became of a request: those of a session are beside each other.
+    waiting: BTreeMap<(SessionId, RequestId), Waiting>,
     /// The request that is being made at this moment, and what became of it at once.
     present: Option<RequestId>,
     outcome: Option<Result<Fence, Failure>>,
@@ -108,7 +111,7 @@ impl Engine {
             lease: Arc::default(),
             own: None,
             sessions: FxHashMap::default(),
-            waiting: FxHashMap::default(),
+            waiting: BTreeMap::new(),
             present: None,
             outcome: None,
             answer: None,
@@ -299,7 +302,7 @@ impl Core {
             session.lose();
         }
         self.own = None;
-        for (_, waiting) in self.waiting.drain() {
+        for (_, waiting) in std::mem::take(&mut self.waiting) {
             let _ = waiting.tell.send(Err(Failure::Lost)); // Who is gone need not be told.
         }
     }

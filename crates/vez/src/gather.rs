@@ -8,7 +8,11 @@ use std::{
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use tokio::{sync::oneshot, task::coop::consume_budget, time::timeout};
+use tokio::{
+    sync::oneshot,
+    task::coop::consume_budget,
+    time::{Instant, timeout_at},
+};
 use vez_peer::{
     fence::Fence,
     identity::{Address, MemberId},
@@ -17,7 +21,7 @@ use vez_peer::{
 
 use crate::{
     clock, identity,
-    inquiry::{Answer, MOST_NAMES, Question, Report},
+    inquiry::{Answer, MOST_NAMES, MOST_SIZE, Question, Report},
     node::{Inner, Node},
     wire::Letter,
 };
@@ -109,28 +113,27 @@ impl Inner {
     pub(crate) async fn list(&self, prefix: &[u8], most: usize) -> Listing {
         let mut names: BTreeMap<Name, Vec<Report>> = BTreeMap::new();
         let (mut silent, mut more) = (Vec::new(), false);
-        for (id, address) in self.members() {
-            // Of each member as many as are wanted of all: what is shown is then all that there is to each name.
-            let (mut after, mut told) = (None, 0);
-            loop {
-                let question = Question::List { prefix: prefix.to_vec(), after: after.take() };
-                let Some(Answer::Listed(reports, there_is_more)) = self.ask(id, &address, question).await else {
-                    silent.push(id);
-                    break;
+        let mut open: Vec<Member> = self.members().into_iter().map(Member::new).collect();
+        while !open.is_empty() {
+            let question = |member: &Member| Question::List { prefix: prefix.to_vec(), after: member.after.clone() };
+            let asked = open.iter().map(|member| (member.id, &member.address, question(member)));
+            let answers = self.ask_each(asked).await;
+            for (member, answer) in open.iter_mut().zip(answers) {
+                let Some(Answer::Listed(reports, there_is_more)) = answer else {
+                    silent.push(member.id);
+                    member.done = true;
+                    continue;
                 };
-                after = reports.last().map(|report| report.name.clone());
-                told += reports.len();
+                member.after = reports.last().map(|report| report.name.clone());
+                member.told += reports.len();
                 for report in reports {
                     names.entry(report.name.clone()).or_default().push(report);
                 }
-                if !there_is_more || after.is_none() {
-                    break;
-                }
-                if told >= most {
-                    more = true;
-                    break;
-                }
+                // Of each as many as are wanted of all: what is shown is then all that there is to each name.
+                member.done = !there_is_more || member.after.is_none() || member.told >= most;
+                more |= there_is_more && member.told >= most;
             }
+            open.retain(|member| !member.done);
         }
         more |= names.len() > most;
         let picture = |(name, reports)| Picture { name, reports, silent: Vec::new() };
@@ -163,23 +166,31 @@ impl Inner {
     }
 
     async fn ask_all(&self, question: &Question) -> (Vec<(MemberId, Answer)>, Vec<MemberId>) {
-        consume_budget().await; // What this node knows itself, it says at once.
-        let asked: Vec<_> =
-            self.members().into_iter().map(|(id, address)| (id, self.pose(id, &address, question.clone()))).collect();
-        let (mut answers, mut silent) = (Vec::new(), Vec::new());
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        for (id, posed) in asked {
-            match tokio::time::timeout_at(deadline, posed.answer()).await.ok().flatten() {
-                Some(answer) => answers.push((id, answer)),
+        let members = self.members();
+        let answers = self.ask_each(members.iter().map(|(id, address)| (*id, address, question.clone()))).await;
+        let (mut answered, mut silent) = (Vec::new(), Vec::new());
+        for ((id, _), answer) in members.into_iter().zip(answers) {
+            match answer {
+                Some(answer) => answered.push((id, answer)),
                 None => silent.push(id),
             }
         }
-        (answers, silent)
+        (answered, silent)
     }
 
-    async fn ask(&self, id: MemberId, address: &Address, question: Question) -> Option<Answer> {
-        consume_budget().await;
-        timeout(PATIENCE, self.pose(id, address, question).answer()).await.ok().flatten()
+    /// Asks some members, all at the same time; nothing comes of those who say nothing in time.
+    async fn ask_each<'a>(
+        &self,
+        questions: impl Iterator<Item = (MemberId, &'a Address, Question)>,
+    ) -> Vec<Option<Answer>> {
+        consume_budget().await; // What this node knows itself, it says at once.
+        let posed: Vec<_> = questions.map(|(id, address, question)| self.pose(id, address, question)).collect();
+        let deadline = Instant::now() + PATIENCE;
+        let mut answers = Vec::new();
+        for posed in posed {
+            answers.push(timeout_at(deadline, posed.answer()).await.ok().flatten());
+        }
+        answers
     }
 
     fn pose(&self, id: MemberId, address: &Address, question: Question) -> Posed<'_> {
@@ -206,9 +217,18 @@ impl Inner {
         match question {
             Question::Show(name) => self.report(name).map(|report| Answer::Shown(Box::new(report))),
             Question::List { prefix, after } => {
-                let names = self.engine.look(|peer| peer.used_names(&prefix, after.as_ref(), MOST_NAMES + 1))?;
-                let more = names.len() > MOST_NAMES;
-                let reports = names.into_iter().take(MOST_NAMES).filter_map(|name| self.report(name)).collect();
+                let mut names = self.engine.look(|peer| peer.used_names(&prefix, after.as_ref(), MOST_NAMES))?;
+                let mut more = names.len() == MOST_NAMES;
+                let (mut reports, mut size) = (Vec::new(), 0);
+                for name in names.drain(..) {
+                    let report = self.report(name)?;
+                    size += report.size();
+                    if size > MOST_SIZE && !reports.is_empty() {
+                        more = true;
+                        break;
+                    }
+                    reports.push(report);
+                }
                 Some(Answer::Listed(reports, more))
             }
             Question::Release { name, fence } => Some(Answer::Released(self.revoke(&name, fence))),
@@ -231,6 +251,23 @@ impl Inner {
         let Some((session, since)) = found else { return false };
         session.revoke(name, fence);
         self.engine.release(&session, name, fence, since).is_ok()
+    }
+}
+
+/// A member that is being asked for its names.
+struct Member {
+    id: MemberId,
+    address: Address,
+    /// The last that it has told of.
+    after: Option<Name>,
+    /// How many that were.
+    told: usize,
+    done: bool,
+}
+
+impl Member {
+    fn new((id, address): (MemberId, Address)) -> Self {
+        Self { id, address, after: None, told: 0, done: false }
     }
 }
 

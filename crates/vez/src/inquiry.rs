@@ -11,12 +11,13 @@ use vez_peer::{
     view::ViewNumber,
 };
 
-use crate::clock::Nanos;
+use crate::{clock::Nanos, wire};
 
 /// So many clients of a name are told of by each node.
 const MOST_CLIENTS: usize = 16;
-/// So many names are told of at once: with all that is told of each, they fit into a letter.
-pub(crate) const MOST_NAMES: usize = 16;
+/// So many names are told of at once, and so many bytes: they fit into a letter, with all that is told of one more.
+pub(crate) const MOST_NAMES: usize = 256;
+pub(crate) const MOST_SIZE: usize = wire::LONGEST / 2;
 
 /// What one wants to know of a node, or wants it to do.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -119,6 +120,11 @@ impl Report {
             line: why.line.iter().take(MOST_CLIENTS).copied().collect(),
             because: in_words(&why.reason, now),
         }
+    }
+
+    /// How long it is in a letter.
+    pub(crate) fn size(&self) -> usize {
+        postcard::experimental::serialized_size(self).unwrap_or(usize::MAX)
     }
 }
 

@@ -152,7 +152,7 @@ impl Node {
         self.inner.engine.look(vez_peer::Peer::status)
     }
 
-    /// Waits until it is a member of its cluster.
+    /// Waits until it is a member of its cluster, or has ended.
     pub async fn ready(&self) {
         let is_ready = |presence: &Presence| matches!(presence, Presence::Member | Presence::Closed);
         let _ = self.inner.engine.presence().wait_for(is_ready).await;
@@ -239,10 +239,14 @@ impl Inner {
 
     /// Runs something as long as the node is there.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = self.tasks.lock();
-        while tasks.try_join_next().is_some() {} // What has ended takes no room.
-        if self.ended.borrow().is_none() {
+        {
+            let mut tasks = self.tasks.lock();
+            while tasks.try_join_next().is_some() {} // What has ended takes no room.
+            // A runtime that is being shut down drops it at once, and may thereby end the node.
             tasks.spawn_on(task, &self.runtime);
+        }
+        if self.ended.borrow().is_some() {
+            self.tasks.lock().abort_all();
         }
     }
 
@@ -256,7 +260,10 @@ impl Inner {
             }
             is_first
         });
-        self.tasks.lock().abort_all();
+        // If somebody has them in its hands, it is about to spawn one more, and looks afterwards whether the node has ended.
+        if let Some(mut tasks) = self.tasks.try_lock() {
+            tasks.abort_all();
+        }
     }
 
     /// How long a membership lasts without being renewed.
@@ -294,10 +301,19 @@ impl Inner {
                 // The process may have been asleep on the way here.
                 Ok(guard) if guard.is_lost() => {}
                 Err(Failure::NoMember | Failure::NoSession | Failure::Lost) if patience != Patience::Try => {}
-                outcome => return outcome,
+                outcome => return outcome.map_err(|failure| self.for_now(failure)),
             }
             self.is_back(patience).await?;
             asked = ask_again();
+        }
+    }
+
+    /// Why a try has failed: a node that has lost its lease comes back, unless it has ended.
+    pub(crate) fn for_now(&self, failure: Failure) -> Failure {
+        let ended = *self.engine.presence().borrow() == Presence::Closed;
+        match failure {
+            Failure::Lost | Failure::NoSession if !ended => Failure::NoMember,
+            failure => failure,
         }
     }
 

@@ -18,6 +18,8 @@ const TABLE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("vez");
 /// Another form of what is stored gets another key.
 const KEY: &str = "node/1";
 const FILE: &str = "node.redb";
+/// What it is called until it is whole.
+const HALF: &str = "node.redb.half";
 
 /// What a folder holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -68,20 +70,33 @@ impl Store {
         }
         let database = Database::open(&file).map_err(|error| cannot_open(folder, error))?;
         let unreadable = |why: String| StoreError::Unreadable(file.display().to_string(), why);
-        let Some(bytes) = read(&database).map_err(|error| unreadable(error.to_string()))? else {
-            return Ok(None); // It was made, and nothing was written: nobody was told of it either.
-        };
+        let bytes = read(&database).map_err(|error| unreadable(error.to_string()))?;
+        // A file comes into being with its contents: one without is one of another version, or of something else.
+        let bytes = bytes.ok_or_else(|| unreadable("it holds no node that this version knows of".into()))?;
         let contents = postcard::from_bytes(&bytes).map_err(|error| unreadable(error.to_string()))?;
         Ok(Some(Self { database, contents }))
     }
 
     /// Makes a node in a folder that holds none.
     pub(crate) fn create(folder: &Path, contents: Contents) -> Result<Self, StoreError> {
-        fs::create_dir_all(folder).map_err(|error| StoreError::Io(folder.display().to_string(), error))?;
-        let database = Database::create(folder.join(FILE)).map_err(|error| cannot_open(folder, error))?;
+        let io = |error| StoreError::Io(folder.display().to_string(), error);
+        fs::create_dir_all(folder).map_err(io)?;
+        let (file, half) = (folder.join(FILE), folder.join(HALF));
+        // Of two who make one at the same time, one comes later.
+        let making = fs::File::open(folder).map_err(io)?;
+        if making.try_lock().is_err() || file.exists() {
+            return Err(StoreError::InUse(folder.display().to_string()));
+        }
+        // It has its name when it is whole: a crash on the way leaves a folder without a node.
+        match fs::remove_file(&half) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
+            _ => {}
+        }
+        let database = Database::create(&half).map_err(|error| cannot_open(folder, error))?;
         let mut store = Self { database, contents: contents.clone() };
         store.put(contents)?;
-        sync_folder(folder).map_err(|error| StoreError::Io(folder.display().to_string(), error))?;
+        fs::rename(&half, &file).map_err(io)?;
+        sync_folder(folder).map_err(io)?;
         Ok(store)
     }
 
@@ -194,6 +209,28 @@ mod tests {
         let _open = Store::create(folder.path(), contents()).unwrap();
         let error = Store::open(folder.path()).err().expect("it is open already");
         assert!(error.to_string().contains("is in use by another node"), "{error}");
+    }
+
+    #[test]
+    fn what_was_half_made_is_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(HALF), "half of a file").unwrap();
+        assert!(Store::open(folder.path()).unwrap().is_none());
+        drop(Store::create(folder.path(), contents()).unwrap());
+        assert_eq!(*Store::open(folder.path()).unwrap().expect("a node").contents(), contents());
+        assert!(Store::create(folder.path(), contents()).is_err(), "there is one");
+    }
+
+    #[test]
+    fn a_node_of_another_version_is_no_empty_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::create(folder.path().join(FILE)).unwrap();
+        let transaction = database.begin_write().unwrap();
+        transaction.open_table(TABLE).unwrap().insert("node/2", &b"another form"[..]).unwrap();
+        transaction.commit().unwrap();
+        drop(database);
+        let error = Store::open(folder.path()).err().expect("it is not known what it holds");
+        assert!(error.to_string().contains("is not the file of a node of this version"), "{error}");
     }
 
     #[test]

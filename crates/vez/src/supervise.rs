@@ -173,8 +173,14 @@ fn in_words(charter: &Charter) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
     use super::*;
     use crate::{Node, engine::Failing};
+
+    const LONG: Duration = Duration::from_secs(30);
 
     async fn node(folder: &std::path::Path) -> Node {
         let node = Node::builder(1, folder.join("1")).bootstrap().start().await.unwrap();
@@ -208,6 +214,30 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let node = node(folder.path()).await;
         drop(Failing(&node.inner().engine));
-        assert!(matches!(node.ended().await, Ended::Broken(_)));
+        assert!(matches!(timeout(LONG, node.ended()).await, Ok(Ended::Broken(_))));
+    }
+
+    #[tokio::test]
+    async fn a_disk_that_fails_ends_its_node() {
+        let folder = tempfile::tempdir().unwrap();
+        let node = node(folder.path()).await;
+        let guard = node.lock("a").await.unwrap();
+        let _ = node.inner().engine.renew_folder(|_| panic!("as if something were wrong with the folder"));
+        timeout(LONG, guard.lost()).await.expect("who holds something is told");
+        let ended = timeout(LONG, node.ended()).await.expect("its folder is closed");
+        assert!(matches!(ended, Ended::Disk(_)), "{ended:?}");
+    }
+
+    #[test]
+    fn a_runtime_may_end_while_a_node_begins() {
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let handle = runtime.handle().clone();
+        // As if it had ended between two lines of `start`.
+        let node = runtime.block_on(node(folder.path()));
+        runtime.shutdown_background();
+        let _inside = handle.enter();
+        node.inner().spawn_vital(std::future::pending());
+        assert!(node.inner().engine.look(Peer::id).is_none(), "it has ended");
     }
 }

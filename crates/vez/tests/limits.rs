@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    task::JoinSet,
     time::timeout,
 };
 use vez::{Client, ClientError, Name, Node};
@@ -47,6 +48,9 @@ async fn a_browser_is_not_served() {
         assert_eq!(answers, "-ERR this is no HTTP port; metrics and status are on another\r\n");
     }
     assert!(node.try_lock("a").await.unwrap().is_some(), "what it said afterwards was not done");
+    // A client of Redis says GET in another form, and is told that there is nothing to get.
+    let answers = all_answers(port, b"LOCK a\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\nPING\r\nQUIT\r\n").await;
+    assert!(answers.contains("-ERR unknown command 'GET'") && answers.ends_with("+PONG\r\n+OK\r\n"), "{answers}");
 }
 
 #[tokio::test]
@@ -80,7 +84,8 @@ async fn who_says_nothing_to_a_node_is_not_kept() {
 #[tokio::test]
 async fn a_listing_has_all_names_once_or_says_that_there_are_more() {
     let (folder, first) = node().await;
-    let second = Node::builder(2, folder.path().join("2")).join([first.peer_addr().to_string()]).start().await.unwrap();
+    let builder = Node::builder(2, folder.path().join("2")).client_addr("127.0.0.1:0");
+    let second = builder.join([first.peer_addr().to_string()]).start().await.unwrap();
     second.ready().await;
     let (mut guards, mut names) = (Vec::new(), Vec::new());
     for number in 0..300 {
@@ -102,6 +107,26 @@ async fn a_listing_has_all_names_once_or_says_that_there_are_more() {
     assert_eq!(listed(b"a/", 1000).await, (names.clone(), false));
     assert_eq!(listed(b"a/", 100).await, (names[..100].to_vec(), true));
     assert_eq!(listed(b"c", 100).await, (Vec::new(), false));
+    // However much there is to tell of each: clients whose names take four letters a byte, and who hold or wait.
+    let address = second.client_addr().unwrap().to_string();
+    let client = Client::connect_as(address, None, Some("\u{1}".repeat(64))).await.unwrap();
+    let mut waiting = JoinSet::new();
+    for number in 0..20 {
+        let name = format!("c/{number:02}");
+        guards.push(second.lock(&name).await.unwrap());
+        for _ in 0..17 {
+            let (client, name) = (client.clone(), name.clone());
+            waiting.spawn(async move { client.lock(name).await.map(drop) });
+        }
+    }
+    let all_wait = async {
+        let waiters = |picture: &vez::Picture| picture.reports.iter().map(|report| report.waiters).sum::<usize>();
+        while second.list(b"c/", 100).await.names.iter().map(waiters).sum::<usize>() < 20 * 17 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LONG, all_wait).await.expect("all wait");
+    assert_eq!(listed(b"c/", 100).await.0.len(), 20);
 }
 
 #[tokio::test]

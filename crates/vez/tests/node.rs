@@ -146,6 +146,13 @@ async fn what_cannot_be_is_refused_when_it_begins() {
     assert!(matches!(open, Err(StartError::Unspecified(_))));
     assert!(matches!(node(1).lease(Duration::from_secs(7200)).start().await, Err(StartError::Charter(_))));
     drop(node(1).start().await.unwrap());
+    let other_lease = loop {
+        match node(1).lease(2 * LEASE).start().await {
+            Err(StartError::Store(_)) => tokio::time::sleep(Duration::from_millis(5)).await, // It is being closed.
+            other => break other,
+        }
+    };
+    assert!(matches!(other_lease, Err(StartError::OtherLease(..))), "{other_lease:?}");
     let other = loop {
         match node(2).start().await {
             Err(StartError::Store(_)) => tokio::time::sleep(Duration::from_millis(5)).await, // It is being closed.

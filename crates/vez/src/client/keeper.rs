@@ -134,8 +134,8 @@ impl fmt::Debug for RemoteGuard {
 impl Keeper {
     pub(super) async fn start(mut self) -> Result<RemoteGuard, ClientError> {
         let kept = Arc::new(Kept::default());
-        self.renew(&kept).await?;
         let cluster = self.wire.cluster().await?;
+        self.renew(&kept).await?;
         let (release, released) = oneshot::channel();
         let (name, fence, kept_by) = (self.name.clone(), self.fence, Arc::clone(&kept));
         tokio::spawn(self.run(kept, released));
@@ -155,14 +155,13 @@ impl Keeper {
                     return;
                 }
                 lost = self.is_lost() => match lost {
-                    Some(Loss::Told) => {
+                    Loss::Told => {
                         kept.lost.send_replace(true);
                         // The end of the connection tells the node that we have taken note: not before the guard is dropped.
                         let _ = timeout(left, released).await;
                         return;
                     }
-                    Some(Loss::Broken) => break,
-                    None => {}
+                    Loss::Broken => break,
                 },
                 () = tokio::time::sleep(left / 3) => {
                     let renewed = timeout(clock::until(deadline), self.renew(&kept)).await;
@@ -198,16 +197,18 @@ impl Keeper {
     }
 
     /// Hears of a loss, or that the connection has ended.
-    async fn is_lost(&mut self) -> Option<Loss> {
-        match self.wire.hear().await {
-            Ok(Some(_)) => None, // Nothing was asked.
-            Ok(None) => {
-                let fence = self.fence.to_string();
-                let is_ours =
-                    |words: &Vec<String>| matches!(&words[..], [what, _, number] if what == "lost" && *number == fence);
-                self.wire.push().filter(is_ours).map(|_| Loss::Told)
+    async fn is_lost(&mut self) -> Loss {
+        let fence = self.fence.to_string();
+        loop {
+            // Some may have come while something else was waited for.
+            while let Some(words) = self.wire.push() {
+                if matches!(&words[..], [what, _, number] if what == "lost" && *number == fence) {
+                    return Loss::Told;
+                }
             }
-            Err(_) => Some(Loss::Broken),
+            if self.wire.hear().await.is_err() {
+                return Loss::Broken;
+            }
         }
     }
 

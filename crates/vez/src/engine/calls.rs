@@ -1,6 +1,6 @@
 //! What clients want of a peer.
 
-use std::{collections::hash_map::Entry, sync::Arc};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use vez_peer::{
@@ -29,6 +29,7 @@ pub(crate) enum Asked {
 pub(crate) struct Pending {
     engine: Arc<Engine>,
     name: Name,
+    session: SessionId,
     request: RequestId,
     answer: oneshot::Receiver<Result<Guard, Failure>>,
 }
@@ -164,17 +165,17 @@ impl Engine {
             None if session.has_lost_all() => Asked::Now(Err(Failure::Lost)),
             None => {
                 let (tell, answer) = oneshot::channel();
-                core.waiting.insert(request, Waiting { session: Arc::clone(session), since: now, tell });
-                Asked::Later(Pending { engine: Arc::clone(self), name: name.clone(), request, answer })
+                core.waiting.insert((session.id, request), Waiting { session: Arc::clone(session), since: now, tell });
+                let engine = Arc::clone(self);
+                Asked::Later(Pending { engine, name: name.clone(), session: session.id, request, answer })
             }
         }
     }
 
     /// Somebody does not wait any more.
-    fn cancel(self: &Arc<Self>, request: RequestId, name: &Name) {
+    fn cancel(self: &Arc<Self>, session: SessionId, request: RequestId, name: &Name) {
         self.with(|core, now| {
-            if let Entry::Occupied(waiting) = core.waiting.entry(request) {
-                waiting.remove();
+            if core.waiting.remove(&(session, request)).is_some() {
                 self.handle(core, now, Input::Call(Call::Cancel { request, name: name.clone() }));
             }
         });
@@ -192,6 +193,6 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         // What was granted a moment ago is still in the channel, and is released when that is dropped.
-        self.engine.cancel(self.request, &self.name);
+        self.engine.cancel(self.session, self.request, &self.name);
     }
 }

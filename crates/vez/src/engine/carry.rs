@@ -31,7 +31,7 @@ impl Engine {
                         core.outcome = Some(Ok(fence));
                         continue;
                     }
-                    let Some(waiting) = core.waiting.remove(&request) else {
+                    let Some(waiting) = core.waiting.remove(&(session, request)) else {
                         core.unclaimed.push((session, name, fence));
                         continue;
                     };
@@ -43,7 +43,7 @@ impl Engine {
                         core.unclaimed.push((session.id, name, fence));
                     }
                 }
-                Effect::Failed { request, failure, .. } => core.refuse(request, failure),
+                Effect::Failed { session, request, failure } => core.refuse(session, request, failure),
                 Effect::Renewed { session, deadline } => {
                     if let Some(session) = core.sessions.get(&session) {
                         session.renewed(deadline);
@@ -113,10 +113,10 @@ impl Core {
         }
     }
 
-    fn refuse(&mut self, request: RequestId, failure: Failure) {
+    fn refuse(&mut self, session: SessionId, request: RequestId, failure: Failure) {
         if self.present == Some(request) {
             self.outcome = Some(Err(failure));
-        } else if let Some(waiting) = self.waiting.remove(&request) {
+        } else if let Some(waiting) = self.waiting.remove(&(session, request)) {
             let _ = waiting.tell.send(Err(failure)); // Who is gone need not be told.
         }
     }
@@ -125,7 +125,8 @@ impl Core {
     pub(super) fn part_with(&mut self, session: SessionId) {
         let Some(session) = self.sessions.remove(&session) else { return };
         session.lose();
-        for (_, waiting) in self.waiting.extract_if(|_, waiting| waiting.session.id == session.id) {
+        let of_it = (session.id, RequestId(0))..=(session.id, RequestId(u64::MAX));
+        for (_, waiting) in self.waiting.extract_if(of_it, |_, _| true) {
             let _ = waiting.tell.send(Err(Failure::NoSession));
         }
     }

@@ -100,6 +100,8 @@ pub(crate) enum NoCommand {
     Number(String, &'static str),
     #[error("ERR '{0}' is not known here; write {1}")]
     Option(String, &'static str),
+    #[error("ERR there is one database, 0; leave SELECT out, or say SELECT 0")]
+    Database,
     #[error("NOPROTO there are RESP2 and RESP3; write HELLO 2 or HELLO 3")]
     Version,
     #[error("ERR {0}")]
@@ -191,7 +193,7 @@ impl Command {
         } else if is("SELECT") {
             match rest {
                 [b"0"] => Ok(Self::Select),
-                _ => Err(NoCommand::Arguments("SELECT", "SELECT 0: there are no other databases here")),
+                _ => Err(NoCommand::Database),
             }
         } else if is("RESET") {
             Ok(Self::Reset)
@@ -236,6 +238,9 @@ fn list(rest: &[&[u8]]) -> Result<Command, NoCommand> {
         if option.is("COUNT") {
             count = usize::try_from(options.number()?).unwrap_or(MOST_COUNT).min(MOST_COUNT);
         } else if prefix.is_none() {
+            if !option.0.is_empty() {
+                Name::new(option.0)?; // No name begins with more than a name can have.
+            }
             prefix = Some(option.0.to_vec());
         } else {
             return Err(options.unknown(option));

@@ -191,8 +191,10 @@ impl Connection {
             let (command, length) = match request::split(&self.input) {
                 Ok(None) => return Ok(None),
                 Ok(Some((words, length))) if words.is_empty() => (None, length),
-                // A browser that was led to send us something.
-                Ok(Some((words, _))) if [&b"POST"[..], b"GET", b"Host:"].contains(&words[0]) => {
+                // A browser that was led to send us something. (A client of Redis says GET in another form.)
+                Ok(Some((words, _)))
+                    if self.input[0] != b'*' && [&b"POST"[..], b"GET", b"Host:"].contains(&words[0]) =>
+                {
                     let error = "ERR this is no HTTP port; metrics and status are on another";
                     return Ok(Some(Step::Quit(Reply::Error(error.into()))));
                 }

@@ -25,8 +25,8 @@ use crate::{
 pub(super) const MILLISECOND: Nanos = 1_000_000;
 /// So many locks a connection holds at most.
 const MOST_HELD: usize = 1 << 16;
-/// And so many of them with a time of their own: each byte renews all of these.
-const MOST_TIMED: usize = 1 << 10;
+/// And so many of them with a time of their own: each byte renews all of these, and others wait for that.
+const MOST_TIMED: usize = 1 << 7;
 
 /// A lock that is held.
 pub(super) struct Held {
@@ -53,9 +53,9 @@ pub(super) struct Locked {
 
 impl Connection {
     pub(super) fn lock(&mut self, name: Name, ttl_ms: Option<u64>, wait_ms: Option<u64>) -> Step {
-        if self.held.range((name.clone(), Fence::FIRST)..).next().is_some_and(|((held, _), _)| *held == name) {
-            let error = "ALREADYYOURS this connection holds it already; release it first, or take another connection";
-            return Step::Say(Reply::Error(error.into()));
+        let held = self.held.range((name.clone(), Fence::FIRST)..).next().filter(|((held, _), _)| *held == name);
+        if let Some((_, held)) = held {
+            return Step::Say(self.already(held));
         }
         if self.held.len() >= MOST_HELD {
             return Step::Say(Reply::Error(format!(
@@ -90,7 +90,7 @@ impl Connection {
                 Step::Say(self.locked(locked))
             }
             Asked::Now(Err(failure)) if patience == Patience::Try => {
-                Step::Say(self.locked(Locked { result: Err(failure), own: None, ttl }))
+                Step::Say(self.locked(Locked { result: Err(self.seat.inner.for_now(failure)), own: None, ttl }))
             }
             first => {
                 let inner = Arc::clone(&self.seat.inner);
@@ -99,6 +99,17 @@ impl Connection {
                     Outcome::Locked(Box::new(Locked { result, own: take(&own), ttl }))
                 }))
             }
+        }
+    }
+
+    /// What is said to one who asks for what it has. Whether it still has it, only the clock knows.
+    fn already(&self, held: &Held) -> Reply {
+        match self.seat.inner.engine.renew(held.guard.session(), Some(0)) {
+            Ok(_) if !held.guard.is_lost() => {
+                let error = "ALREADYYOURS this connection holds it already; release it first, or take another connection";
+                Reply::Error(error.into())
+            }
+            Ok(_) | Err(_) => words::failure(&Failure::Lost),
         }
     }
 

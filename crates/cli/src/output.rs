@@ -14,9 +14,40 @@ use anyhow::Context;
 use clap::error::ErrorKind;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+/// Standard output. That nobody reads it any more is told apart from all other pipes that may break.
+pub(crate) struct Output;
+
+/// Whoever read our output has had enough of it.
+#[derive(Debug)]
+struct HadEnough;
+
+impl std::error::Error for HadEnough {}
+
+impl std::fmt::Display for HadEnough {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("nobody reads the output")
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::stdout().write(bytes).map_err(Self::tell_apart)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush().map_err(Self::tell_apart)
+    }
+}
+
+impl Output {
+    fn tell_apart(error: io::Error) -> io::Error {
+        if error.kind() == io::ErrorKind::BrokenPipe { io::Error::new(error.kind(), HadEnough) } else { error }
+    }
+}
+
 /// Writes to standard output.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = Output;
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
 }
 
@@ -38,7 +69,7 @@ pub(crate) fn counted(number: usize, one: &str, more: &str) -> String {
 
 /// Says why it could not be done.
 pub(crate) fn fail(error: anyhow::Error) -> ExitCode {
-    if is_closed_pipe(&error) {
+    if had_enough(&error) {
         return ExitCode::SUCCESS;
     }
     tell(format_args!("vez: {error:#}"));
@@ -46,10 +77,10 @@ pub(crate) fn fail(error: anyhow::Error) -> ExitCode {
 }
 
 /// Whether whoever read our output has had enough of it.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
+fn had_enough(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        let io = cause.downcast_ref::<io::Error>();
-        io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+        let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        inner.is_some_and(|inner| inner.is::<HadEnough>())
     })
 }
 

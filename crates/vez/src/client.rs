@@ -13,7 +13,7 @@ use vez_peer::{
     name::{Name, NoName},
 };
 
-pub use self::keeper::RemoteGuard;
+pub use self::keeper::{Loss, RemoteGuard};
 use self::{keeper::Keeper, pool::Pool, wire::Told};
 
 /// A node that does not answer for so long is not there.
@@ -177,6 +177,22 @@ impl Client {
         // How long it is ours is known by a renewal, counted from its sending.
         let keeper = Keeper { pool: Arc::clone(&self.pool), name, fence, ttl: wanted.ttl, wire };
         timeout(PATIENCE, keeper.start()).await.map_err(|_| silent())?.map(Some)
+    }
+
+    /// Lets the node leave its cluster, and waits until it has ended. Who holds something there has so long to come to an end.
+    ///
+    /// # Errors
+    /// If it says no, or cannot be reached.
+    pub async fn leave(&self, grace: Duration) -> Result<(), ClientError> {
+        let mut wire = self.pool.connect().await?;
+        let request = [b"LEAVE".to_vec(), b"GRACE".to_vec(), milliseconds(grace)];
+        match timeout(PATIENCE, wire.call(&request)).await.map_err(|_| silent())?? {
+            Told::Error(text) => Err(ClientError::refused(&text)),
+            _ => {
+                while wire.hear().await.is_ok() {} // Its end is that of the connection.
+                Ok(())
+            }
+        }
     }
 
     /// Says anything to the node, and tells what it answers. It is said on a connection of its own, which ends with it: a lock

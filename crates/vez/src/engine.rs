@@ -21,12 +21,13 @@ use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, oneshot, watch};
+use tracing::warn;
 use vez_peer::{
     Peer,
     ask::{Failure, RequestId, SessionId},
     fence::Fence,
     frame::Frame,
-    identity::Address,
+    identity::{Address, ClusterId},
     name::Name,
     peer::{Call, Effect, Input, Stopped},
 };
@@ -41,6 +42,9 @@ use crate::{
     store::{Contents, StoreError},
     wire::Letter,
 };
+
+/// So many other clusters are remembered.
+const MOST_STRANGERS: usize = 8;
 
 /// The peer of a node, through all its processes.
 pub(crate) struct Engine {
@@ -80,6 +84,8 @@ struct Core {
     outcome: Option<Result<Fence, Failure>>,
     /// What became of the last word of a session.
     answer: Option<Result<Nanos, Failure>>,
+    /// Other clusters whose nodes have spoken to this one, and one of these.
+    strangers: Vec<(ClusterId, Address)>,
     /// What was granted to somebody who was gone.
     unclaimed: Vec<(SessionId, Name, Fence)>,
     /// Room for effects, used again and again.
@@ -115,6 +121,7 @@ impl Engine {
             present: None,
             outcome: None,
             answer: None,
+            strangers: Vec::new(),
             unclaimed: Vec::new(),
             effects: Vec::new(),
             next: 0,
@@ -164,6 +171,7 @@ impl Engine {
     pub(crate) fn frames(self: &Arc<Self>, frames: impl IntoIterator<Item = Box<Frame>>) {
         self.with(|core, _| {
             for frame in frames {
+                core.note_cluster(&frame);
                 self.handle(core, clock::now(), Input::Frame(frame));
             }
         });
@@ -186,6 +194,11 @@ impl Engine {
     /// Looks at the peer, if there is one.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&Peer) -> R) -> Option<R> {
         self.core.lock().peer.as_deref().map(look)
+    }
+
+    /// Other clusters whose nodes have spoken to this one, and where one of these is.
+    pub(crate) fn strangers(&self) -> Vec<(ClusterId, Address)> {
+        self.core.lock().strangers.clone()
     }
 
     /// The session of that number, if it is there.
@@ -294,6 +307,21 @@ impl Core {
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
+    }
+
+    /// A node of another cluster is not meant to speak to this one. The peer takes no notice; people should.
+    fn note_cluster(&mut self, frame: &Frame) {
+        let ours = self.peer.as_ref().and_then(|peer| peer.cluster());
+        let (Some(ours), Some(theirs)) = (ours, frame.cluster) else { return };
+        let is_new = theirs != ours && self.strangers.iter().all(|(known, _)| *known != theirs);
+        if is_new && self.strangers.len() < MOST_STRANGERS {
+            warn!(
+                address = %frame.address, %theirs, %ours,
+                "a node of another cluster speaks to this one, and neither knows the locks of the other: \
+                 was the folder of one emptied, and the node started with --bootstrap again? It should join instead"
+            );
+            self.strangers.push((theirs, frame.address.clone()));
+        }
     }
 
     /// Whatever anybody held or waited for is lost.

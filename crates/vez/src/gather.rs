@@ -62,7 +62,7 @@ pub struct Listing {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ReleaseError {
     /// Nobody holds it so.
-    #[error("nobody holds {0} with the fence {1}; see what is held now")]
+    #[error("nobody holds {0} with the fence {1}; SHOW {0} (`vez show {0}`) tells who does now")]
     NotHeld(Name, Fence),
     /// It may be held by one that cannot be asked.
     #[error("{} did not answer, and may hold {name} with the fence {fence}; evict the node instead", words(.silent))]

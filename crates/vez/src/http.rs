@@ -84,8 +84,7 @@ async fn ready(State(inner): Here) -> Response {
 }
 
 async fn status(State(inner): Here) -> Response {
-    let status = inner.engine.look(vez_peer::Peer::status);
-    Json(resp::status(status.as_ref()).into_json()).into_response()
+    Json(resp::status(&inner.engine).into_json()).into_response()
 }
 
 /// One that is no member knows of nobody, and does not say that there is nobody.

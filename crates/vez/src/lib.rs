@@ -48,7 +48,7 @@ pub use vez_peer::{
 
 pub use self::{
     builder::{Builder, StartError},
-    client::{Client, ClientError, RemoteGuard, Wanted},
+    client::{Client, ClientError, Loss, RemoteGuard, Wanted},
     clock::Deadline,
     gather::{Listing, Picture, ReleaseError},
     guard::Guard,

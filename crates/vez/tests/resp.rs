@@ -180,7 +180,7 @@ async fn mistakes_are_told_in_a_sentence() {
         ("LOCK a TTL 0", "-ERR a TTL of 0 would be over at once; say at least 1"),
         ("UNLOCK a x", "-ERR \"x\" is no fence; a fence is a decimal number of at most 20 digits, as it was given out"),
         ("HELLO 4", "-NOPROTO there are RESP2 and RESP3; write HELLO 2 or HELLO 3"),
-        ("AUTH x", "-ERR this node wants no password; leave AUTH out"),
+        ("AUTH x", "-NOPASSWORD this node wants no password; leave AUTH out"),
         ("SELECT 1", "-ERR there is one database, 0; leave SELECT out, or say SELECT 0"),
         ("EVICT 9", "-ERR there is no node 9; there are 1"),
         ("LS a COUNT x", "-ERR 'x' is no number; write LS [prefix] [COUNT number]"),

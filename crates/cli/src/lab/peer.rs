@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use vez_emulator::{Outlets, PeerError, PeerSettings, Script, peer, seconds};
 
 use super::{emulate::create, find, system::SystemArgs};
-use crate::output::{interruption, tell};
+use crate::output::{Output, interruption, tell};
 
 /// Be one process of the laboratory exercise: a terminal that asks for the critical section.
 #[derive(clap::Args)]
@@ -93,7 +93,7 @@ impl Args {
             seed: self.seed,
         };
         let mut trace = self.trace.as_deref().map(create).transpose()?.map(Fresh::new);
-        let mut terminal = io::stdout();
+        let mut terminal = Output;
         let trace = trace.as_mut().map(|trace| trace as &mut dyn io::Write);
         let interrupted = interruption()?;
         let outlets = Outlets { terminal: &mut terminal, trace, interrupted: &interrupted };

@@ -1,12 +1,12 @@
 //! `vez lab resource`
 
-use std::{io, net::SocketAddr, process::ExitCode};
+use std::{net::SocketAddr, process::ExitCode};
 
 use anyhow::Result;
 use vez_emulator::{ResourceError, resource};
 
 use super::peer::address;
-use crate::output::{interruption, tell};
+use crate::output::{Output, interruption, tell};
 
 /// Be the shared resource of the laboratory exercise.
 #[derive(clap::Args)]
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let interrupted = interruption()?;
-        match resource(self.address, &mut io::stdout(), &interrupted) {
+        match resource(self.address, &mut Output, &interrupted) {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(ResourceError::LawBroken(what)) => {
                 tell(format_args!("vez: {what}"));

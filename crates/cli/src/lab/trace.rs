@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufWriter, Write},
+    io::{BufWriter, Write},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -16,7 +16,7 @@ use vez_lab::{
 };
 
 use super::{find, system::LoadArgs};
-use crate::output::tell;
+use crate::output::{Output, tell};
 
 /// Write a simulated run down as JSON Lines.
 #[derive(clap::Args)]
@@ -70,7 +70,7 @@ pub(crate) fn write_trace(
     named::validate(entry.name, config, run).expect("it is in the catalog")?;
     let mut out: Box<dyn Write> = match path {
         Some(path) => Box::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?),
-        None => Box::new(io::stdout().lock()),
+        None => Box::new(Output),
     };
     let mut out = BufWriter::new(&mut out);
     let mut written = Ok(());

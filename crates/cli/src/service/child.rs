@@ -33,7 +33,9 @@ pub(crate) struct Args {
 
 /// The child, not begun yet.
 pub(crate) fn command(words: &[OsString]) -> Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
+    // This very program, also if another has its name by now.
+    let this = if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe()? };
+    let mut command = Command::new(this);
     command.env_remove(PASSWORD).args([NAME, "--parent", &std::process::id().to_string(), "--"]).args(words);
     Ok(command)
 }

@@ -46,13 +46,18 @@ impl Args {
         let named =
             members.iter().find(|member| text(&member["node"]) == self.node || text(&member["id"]) == self.node);
         let since = named.map(|member| member["since_view"].clone());
-        let begin = Instant::now();
+        let (begin, mut told) = (Instant::now(), false);
         // Said again and again: whoever leads may change, and the new one knows nothing of it.
         while begin.elapsed() < self.wait {
             match client.call(&[b"EVICT", self.node.as_bytes()]).await {
                 Ok(_) => {}
                 // The node that is asked is no member now: it will know again.
-                Err(error) if error.is_temporary() => {}
+                Err(error) if error.is_temporary() => {
+                    if !told {
+                        tell(format_args!("vez: {error}; still waiting"));
+                    }
+                    told = true;
+                }
                 Err(ClientError::Refused { .. }) if since.is_some() && begin.elapsed() > PAUSE => {
                     return Ok(ExitCode::SUCCESS);
                 }

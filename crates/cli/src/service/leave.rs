@@ -6,8 +6,6 @@ use anyhow::Result;
 
 use super::{remote::Remote, time};
 
-const PAUSE: Duration = Duration::from_millis(20);
-
 /// Make a node leave its cluster politely.
 #[derive(clap::Args)]
 #[command(
@@ -30,11 +28,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self) -> Result<ExitCode> {
-        let client = self.remote.connect().await?;
-        client.call(&[b"LEAVE", b"GRACE", self.grace.as_millis().to_string().as_bytes()]).await?;
-        while client.call(&[b"PING"]).await.is_ok() {
-            tokio::time::sleep(PAUSE).await;
-        }
+        self.remote.connect().await?.leave(self.grace).await?;
         Ok(ExitCode::SUCCESS)
     }
 }

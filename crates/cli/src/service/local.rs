@@ -1,9 +1,11 @@
 //! A node that nobody has started: `vez lock` starts one, where nothing is said about any.
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
-    path::PathBuf,
-    process::{Command, Stdio},
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
@@ -23,24 +25,34 @@ pub(crate) fn folder() -> Result<PathBuf> {
     Ok(folders.data_local_dir().to_owned())
 }
 
+/// The folder of the cluster that this machine has for itself: that of `vez up`, whose first node `vez lock` starts.
+pub(crate) fn cluster() -> Result<PathBuf> {
+    Ok(folder()?.join("up"))
+}
+
 /// Where is written that this user has run nodes.
 const NOTE: &str = "nodes";
 
 /// Notes that this user runs a node, with its data there. Where one was, `vez lock` does not start another of its own: it would be
-/// a cluster of its own, and know nothing of the locks of the first.
-pub(crate) fn note_node(data: &str) -> Result<()> {
+/// a cluster of its own, and know nothing of the locks of the first; or not have a majority of the votes.
+pub(crate) fn note_node(data: &Path) -> Result<()> {
     let Ok(folder) = folder() else { return Ok(()) }; // A user without a home has no local node either.
     fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    fs::write(folder.join(NOTE), format!("{data}\n")).context("cannot write to the folder of the user")
+    let data = data.canonicalize().unwrap_or_else(|_| data.to_owned());
+    fs::write(folder.join(NOTE), data.as_os_str().as_bytes()).context("cannot write to the folder of the user")
 }
 
 fn refuse_where_one_was() -> Result<()> {
     let note = folder()?.join(NOTE);
-    if let Ok(data) = fs::read_to_string(&note) {
+    let data = fs::read(&note).map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
+    if let Ok(data) = data
+        && data.exists()
+    {
+        let up = if data == cluster()? { ", with `vez up`" } else { "" };
         bail!(
-            "no node answers at {DEFAULT_CLIENT}, and one was run on this machine, with its data in {}; start it again, or say where one \
-             is with --addr (or remove {}, and `vez lock` starts one of its own)",
-            data.trim_end(),
+            "no node answers at {DEFAULT_CLIENT}, and one was run on this machine, with its data in {}; start it again{up}, or say where \
+             one is with --addr (or remove {}, and `vez lock` starts one of its own)",
+            data.display(),
             note.display()
         );
     }
@@ -55,7 +67,7 @@ pub(crate) async fn client(target: &Target, name: &str) -> Result<Client> {
         connected => return connected,
     }
     refuse_where_one_was()?;
-    let folder = folder()?.join("local");
+    let folder = cluster()?.join("1");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let lock = File::create(folder.join("start.lock")).context("cannot make a file in the folder of the user")?;
     lock.lock().context("cannot lock a file in the folder of the user")?;
@@ -83,7 +95,7 @@ pub(crate) async fn client(target: &Target, name: &str) -> Result<Client> {
             Err(error) if is_nobody_there(&error) => {}
             connected => break connected?,
         }
-        if let Some(status) = node.try_wait().context("cannot look after the node")? {
+        if let Some(status) = ended(&mut node)? {
             bail!("a local node was started and has ended ({status}); {} says why", log.display());
         }
         if begin.elapsed() > PATIENCE {
@@ -91,10 +103,17 @@ pub(crate) async fn client(target: &Target, name: &str) -> Result<Client> {
         }
         tokio::time::sleep(PAUSE).await;
     };
+    if ended(&mut node)?.is_some() {
+        return Ok(client); // Somebody else was faster, with a node of its own.
+    }
     tell(format_args!(
         "vez: no node was there: started one (process {}, data in {}); `vez leave` ends it",
         node.id(),
         folder.display()
     ));
     Ok(client)
+}
+
+fn ended(node: &mut Child) -> Result<Option<ExitStatus>> {
+    node.try_wait().context("cannot look after the node")
 }

@@ -10,13 +10,16 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, ensure};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    process::{Pid, Signal, getpgrp, kill_process},
+    termios::tcgetpgrp,
+};
 use tokio::{
     process::Child,
     signal::unix::{SignalKind, signal},
     time::{sleep, timeout},
 };
-use vez::{Client, ClientError, RemoteGuard, Wanted};
+use vez::{Client, ClientError, Loss, RemoteGuard, Wanted};
 
 use super::{child, local, remote::Remote, show, time};
 use crate::output::tell;
@@ -37,7 +40,7 @@ standard input, gets the signals that `vez lock` gets, and on Linux dies with it
 
 If the lock is lost (this machine or its node cannot be heard any more), the command gets TERM, and KILL after --grace. Somebody else may have the lock by then: what it touches should refuse its fence.
 
-What the command itself has started does not die with it: let it `exec` what it runs.
+What the command itself has started does not die with it: let it `exec` what it runs. Nor does a command that changes its user, such as sudo.
 
 Where nothing is said about a node and none was ever run on this machine by this user, one is started, which stays. On machines of a cluster, say where it is in VEZ_ADDR or vez.toml.
 
@@ -46,7 +49,7 @@ Examples:
   vez lock -n deploy -- ./deploy.sh || echo 'somebody else deploys'
   vez lock -w 10 -E 99 report -- make report
 
-Exit code: that of the command, or 128 and its signal; 1 or CODE if the lock was not obtained; 75 if it was lost; 126 or 127 if the command cannot be run or found; 2 could not ask."
+Exit code: that of the command, or 128 and its signal; 1 or CODE if somebody else has the lock; 75 if it was lost; 126 or 127 if the command cannot be run or found; 2 could not ask, or the node cannot tell."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -69,6 +72,9 @@ pub(crate) struct Args {
     /// Say who is in the way, and how long it took. On a terminal, who waits for a second is told why in any case.
     #[arg(long)]
     verbose: bool,
+    /// As flock(1) has it: nobody else at the same time. It is always so.
+    #[arg(short = 'x', long, visible_short_alias = 'e', hide = true)]
+    exclusive: bool,
     /// The name of the lock.
     name: OsString,
     /// The command, and its arguments.
@@ -141,7 +147,11 @@ impl Args {
                 Ok(ExitCode::from(LOST))
             }
             None => {
-                tell(format_args!("vez: {} is lost; ending the command", self.shown()));
+                let how = match guard.loss() {
+                    Some(Loss::Told) => "its node has taken it away: by force, or since it leaves",
+                    Some(Loss::Unheard) | None => "its node cannot be heard any more",
+                };
+                tell(format_args!("vez: {} is lost, {how}; ending the command", self.shown()));
                 self.end(&mut child, &mut signals).await?;
                 Ok(ExitCode::from(LOST))
             }
@@ -174,11 +184,7 @@ impl Args {
                 outcome => return Ok(outcome?),
             };
             if patience.is_some_and(|patience| begin.elapsed() >= patience) {
-                if error.is_unreachable() {
-                    return Err(error.into());
-                }
-                tell(format_args!("vez: {error}"));
-                return Ok(None);
+                return Err(error.into()); // Whether it is free cannot be told.
             }
             if error.is_unreachable() && !told {
                 told = true;
@@ -190,11 +196,11 @@ impl Args {
 
     /// Says why we wait, once that takes a while.
     async fn explain(&self, client: &Client, begin: Instant) {
-        if self.verbose || std::io::stderr().is_terminal() {
-            sleep(SOON.saturating_sub(begin.elapsed())).await;
+        sleep(SOON.saturating_sub(begin.elapsed())).await;
+        let is_served = client.call(&[b"STATUS"]).await.is_ok_and(|status| status["state"] == "ready");
+        // That somebody else has it is how it should be; that nobody can have it is not.
+        if !is_served || self.verbose || std::io::stderr().is_terminal() {
             tell(format_args!("vez: waiting for {}: {}", self.shown(), self.in_the_way(client).await));
-        } else {
-            std::future::pending().await
         }
     }
 
@@ -221,7 +227,10 @@ async fn attend(child: &mut Child, signals: &mut Signals) -> Result<ExitStatus> 
     loop {
         tokio::select! {
             status = child.wait() => return status.context("cannot wait for the command"),
-            signal = signals.next() => send(child, signal),
+            // What a terminal sends, it sends to the command as well.
+            signal = signals.next() => if !(matches!(signal, Signal::INT | Signal::QUIT) && is_in_foreground()) {
+                send(child, signal);
+            },
         }
     }
 }
@@ -244,8 +253,6 @@ struct Signals(Vec<(Signal, tokio::signal::unix::Signal)>);
 impl Signals {
     fn new() -> Result<Self> {
         use SignalKind as Kind;
-        // Whatever a terminal sends, it sends to the command as well.
-        let from_terminal = std::io::stdin().is_terminal();
         let always = [
             (Signal::TERM, Kind::terminate()),
             (Signal::HUP, Kind::hangup()),
@@ -259,11 +266,7 @@ impl Signals {
             if is_ignored(name) {
                 continue; // As nohup has it; and so has the command then.
             }
-            let heeded = signal(kind).context("cannot heed signals")?;
-            let doubled = from_terminal && matches!(name, Signal::INT | Signal::QUIT);
-            if !doubled {
-                signals.push((name, heeded));
-            }
+            signals.push((name, signal(kind).context("cannot heed signals")?));
         }
         Ok(Self(signals))
     }
@@ -279,6 +282,12 @@ impl Signals {
         })
         .await
     }
+}
+
+/// Whether we, and the command with us, are who a terminal sends its signals to.
+fn is_in_foreground() -> bool {
+    let terminal = std::fs::File::open("/dev/tty").ok();
+    terminal.and_then(|terminal| tcgetpgrp(terminal).ok()).is_some_and(|group| group == getpgrp())
 }
 
 /// Whether a signal was ignored when we began.

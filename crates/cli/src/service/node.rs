@@ -103,7 +103,7 @@ impl Args {
         let Some(data) = self.data.or(config.data) else {
             bail!("where is its data? say --data DIR, or data = \"DIR\" in vez.toml")
         };
-        let data_is = data.display().to_string();
+        let data_is = data.clone();
         let mut builder = Node::builder(id, data)
             .client_addr(address(self.client, config.client, PORTS[0]))
             .http_addr(address(self.http, config.http, PORTS[1]))
@@ -133,7 +133,9 @@ impl Args {
         if is_looked_for && !self.detach {
             local::note_node(&data_is)?;
         }
-        print(&greeting(&node, id, self.json))?;
+        if let Err(error) = print(&greeting(&node, id, self.json)) {
+            tell(format_args!("vez: {error:#}")); // It runs all the same.
+        }
         serve(&node, self.grace.or(config.grace).unwrap_or(GRACE)).await
     }
 }

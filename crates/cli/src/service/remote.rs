@@ -48,8 +48,8 @@ impl Remote {
     pub(crate) async fn connect(&self) -> Result<Client> {
         let target = self.target()?;
         target.connect().await.map_err(|error| {
-            let hint = "; start one with `vez up` or `vez node`, or say where one is with --addr";
-            let hint = if !target.given && is_nobody_there(&error) { hint } else { "" };
+            let hint = if target.given { "start one there" } else { "start one, or say where one is with --addr" };
+            let hint = if is_nobody_there(&error) { format!("; {hint}: `vez up`, `vez node`") } else { String::new() };
             anyhow!("{error:#}{hint}")
         })
     }
@@ -72,6 +72,9 @@ impl Target {
                     "the node at {} wants a password; say --password-file FILE, or put it into VEZ_PASSWORD",
                     self.addr
                 )
+            }
+            Err(ClientError::Refused { code, .. }) if code == "NOPASSWORD" => {
+                bail!("the node at {} wants no password; leave --password-file out, and unset VEZ_PASSWORD", self.addr)
             }
             Err(error) => Err(error.into()),
         }

@@ -52,6 +52,13 @@ fn words(status: &Value) -> String {
         let votes = if member["votes"] == 1 { "votes" } else { "" };
         vec![text(&member["node"]), text(&member["address"]), votes.into(), leads.into(), text(&member["id"])]
     };
+    for stranger in list(status, "strangers") {
+        out += &format!(
+            "a node of another cluster speaks to this one: {}, of cluster {}\n",
+            text(&stranger["address"]),
+            text(&stranger["cluster"])
+        );
+    }
     let rows: Vec<_> = list(status, "members").iter().map(member).collect();
     if !rows.is_empty() {
         out += "\n";

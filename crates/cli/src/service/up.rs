@@ -8,15 +8,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::json;
-use tokio::task::JoinSet;
-use vez::{Ended, Node};
+use tokio::{task::JoinSet, time::timeout};
+use vez::{Ended, Node, StartError};
 
 use super::{local, node::PORTS, stop::Stop, time};
-use crate::output::{print, tell};
+use crate::output::{counted, print, tell};
 
 const MOST_NODES: u16 = 64;
+/// Whoever is no member by then has something in its way: after a crash, a lease that must run out.
+const SOON: Duration = Duration::from_secs(5);
 /// The ports of the next node are so much higher.
 const STEP: u16 = 10;
 
@@ -60,7 +62,7 @@ impl Args {
         }
         let data = match &self.data {
             Some(data) => data.clone(),
-            None => local::folder()?.join("up"),
+            None => local::cluster()?,
         };
         super::node::allow_many_connections();
         let mut nodes: Vec<Arc<Node>> = Vec::new();
@@ -68,14 +70,17 @@ impl Args {
             let node = self.start(number, &data, nodes.first()).await?;
             nodes.push(Arc::new(node));
         }
-        local::note_node(&data.display().to_string())?;
+        local::note_node(&data)?;
         if !self.json {
-            let words = if nodes.len() == 1 { "one node" } else { "nodes of one cluster" };
-            print(&format!("{} {words}, with their data in {}\n", nodes.len(), data.display()))?;
+            let words = counted(nodes.len(), "node, with its data", "nodes of one cluster, with their data");
+            print(&format!("{words} in {}\n", data.display()))?;
         }
         print(&self.where_they_are(&nodes))?;
-        for node in &nodes {
-            node.ready().await;
+        for (number, node) in (1..).zip(&nodes) {
+            if timeout(SOON, node.ready()).await.is_err() {
+                tell(format_args!("vez: node {number} is no member yet; `vez status` says what it waits for"));
+                node.ready().await;
+            }
         }
         if !self.json {
             let time = begin.elapsed().as_secs_f64();
@@ -97,8 +102,13 @@ impl Args {
         if let Some(lease) = self.lease {
             builder = builder.lease(lease);
         }
-        let hint = "if another one runs already, `vez status` shows it";
-        builder.start().await.with_context(|| format!("node {number} does not start ({hint})"))
+        builder.start().await.map_err(|error| {
+            let hint = match error {
+                StartError::Bind(..) | StartError::Store(_) => "; if another one runs already, `vez status` shows it",
+                _ => "",
+            };
+            anyhow!("node {number} does not start: {:#}{hint}", anyhow!(error))
+        })
     }
 
     fn where_they_are(&self, nodes: &[Arc<Node>]) -> String {

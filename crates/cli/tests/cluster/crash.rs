@@ -3,7 +3,11 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use tokio::time::timeout;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
 use vez::fence::Register;
 
 use crate::machines::{LONG, Machines, eventually};
@@ -70,6 +74,40 @@ async fn one_that_was_asleep_past_its_lease_has_lost_and_the_resource_refuses_it
     machines.ready(sleeper).await;
     next.release().await.unwrap();
     assert!(machines.lock(sleeper, "t").await.fence() > resource_fence(&mut resource));
+}
+
+#[tokio::test]
+async fn one_that_was_asleep_past_its_lease_does_not_say_that_a_client_has_it_still() {
+    let machines = Machines::new(3, LEASE).await;
+    let sleeper = machines.leader().await % 3 + 1;
+    let mut client = TcpStream::connect(&machines.node(sleeper).client).await.unwrap();
+    client.write_all(b"LOCK t\r\n").await.unwrap();
+    let mut granted = [0; 27];
+    client.read_exact(&mut granted).await.unwrap();
+    machines.node(sleeper).send(Signal::STOP);
+    let _next = machines.lock(sleeper % 3 + 1, "t").await;
+    // It is the first that it hears when it wakes up.
+    client.write_all(b"LOCK t WAIT 0\r\n").await.unwrap();
+    machines.node(sleeper).send(Signal::CONT);
+    let mut told = String::new();
+    let _ = timeout(LONG, client.read_to_string(&mut told)).await.expect("its connection ends");
+    assert!(told.is_empty() || told.starts_with("-LOST "), "{told}");
+}
+
+#[tokio::test]
+async fn a_node_hears_of_another_cluster() {
+    let mut machines = Machines::new(3, LEASE).await;
+    assert_eq!(machines.node(1).status().await.unwrap()["strangers"].as_array().unwrap().len(), 0);
+    let cluster = machines.node(2).status().await.unwrap()["cluster"].clone();
+    machines.nodes[0].kill();
+    std::fs::remove_dir_all(machines.file("1")).unwrap();
+    // It should have joined; it founds a cluster of its own.
+    machines.restart(1);
+    eventually(async || {
+        let status = machines.node(1).status().await;
+        status.is_some_and(|status| status["strangers"][0]["cluster"] == cluster)
+    })
+    .await;
 }
 
 /// The highest fence that a resource has seen.

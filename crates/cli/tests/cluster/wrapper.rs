@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::Signal;
+use rustix::{net::sockopt::set_socket_linger, process::Signal};
 use vez::Client;
 
 use crate::machines::{Machines, eventually, is_there, says, send, vez};
@@ -133,6 +133,44 @@ async fn who_waits_goes_to_another_node_when_its_own_is_killed() {
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"mine\n"[..]), "{words}");
     assert!(words.contains("; still waiting for t\n"), "{words}");
     assert!(words.contains("vez: getting t took "), "{words}");
+}
+
+#[tokio::test]
+async fn a_program_that_was_replaced_meanwhile_runs_its_command() {
+    let machines = Machines::new(1, LONG_LEASE).await;
+    let held = machines.lock(1, "t").await;
+    let program = machines.file("vez");
+    std::fs::copy(env!("CARGO_BIN_EXE_vez"), &program).unwrap();
+    let mut waiter = Command::new(&program);
+    waiter.args(["lock", "--addr", &machines.node(1).client, "t", "--", "echo", "mine"]).stdin(Stdio::null());
+    let waiter = waiter.stdout(Stdio::piped()).spawn().unwrap();
+    machines.waiters(1, "t", 1).await;
+    std::fs::remove_file(&program).unwrap();
+    held.release().await.unwrap();
+    let output = waiter.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"mine\n"[..]));
+}
+
+/// One that answers like a node, and breaks the connection when it is asked for a lock.
+#[tokio::test]
+async fn a_connection_that_breaks_is_no_success() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = std::io::Read::read(&mut stream, &mut [0; 1024]);
+            let _ = stream.write_all(b"%2\r\n+server\r\n+vez\r\n+cluster\r\n+00000000000000ff\r\n");
+            // An end, and then a reset: to who writes then, the kernel says that the pipe is broken.
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let _ = set_socket_linger(&stream, Some(Duration::ZERO));
+        }
+    });
+    for _ in 0..20 {
+        let mut command = vez();
+        let output = command.args(["lock", "-n", "--addr", &address, "t", "--", "echo", "mine"]).output().unwrap();
+        assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b""[..]));
+    }
 }
 
 #[tokio::test]

@@ -43,15 +43,16 @@ struct Kept {
     deadline: AtomicU64,
     /// When to be warned.
     danger: AtomicU64,
-    lost: watch::Sender<bool>,
+    lost: watch::Sender<Option<Loss>>,
 }
 
 /// How one hears that a lock is lost.
-enum Loss {
-    /// The node says so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// The node says so: its time was over, somebody has taken it away, or the node leaves.
     Told,
-    /// The node cannot be heard any more.
-    Broken,
+    /// The node cannot be heard any more, or was not in time.
+    Unheard,
 }
 
 /// The task.
@@ -86,7 +87,7 @@ impl RemoteGuard {
     #[must_use]
     pub fn deadline(&self) -> Deadline {
         let deadline = self.kept.deadline.load(Ordering::Acquire);
-        Deadline(if *self.kept.lost.borrow() { 0 } else { deadline })
+        Deadline(if self.kept.lost.borrow().is_some() { 0 } else { deadline })
     }
 
     /// Whether it is lost.
@@ -97,7 +98,13 @@ impl RemoteGuard {
 
     /// Waits until it is lost. If all goes well that never happens.
     pub async fn lost(&self) {
-        let _ = self.kept.lost.subscribe().wait_for(|lost| *lost).await;
+        let _ = self.kept.lost.subscribe().wait_for(Option::is_some).await;
+    }
+
+    /// How one knows that it is lost, once it is.
+    #[must_use]
+    pub fn loss(&self) -> Option<Loss> {
+        *self.kept.lost.borrow()
     }
 
     /// Waits until it will soon be lost, unless things get better: time to come to an end.
@@ -105,10 +112,10 @@ impl RemoteGuard {
         let mut lost = self.kept.lost.subscribe();
         loop {
             let left = clock::until(self.kept.danger.load(Ordering::Acquire));
-            if left.is_zero() || *lost.borrow() {
+            if left.is_zero() || lost.borrow().is_some() {
                 return;
             }
-            let _ = timeout(left, lost.wait_for(|lost| *lost)).await;
+            let _ = timeout(left, lost.wait_for(Option::is_some)).await;
         }
     }
 
@@ -156,12 +163,12 @@ impl Keeper {
                 }
                 lost = self.is_lost() => match lost {
                     Loss::Told => {
-                        kept.lost.send_replace(true);
+                        kept.lost.send_replace(Some(Loss::Told));
                         // The end of the connection tells the node that we have taken note: not before the guard is dropped.
                         let _ = timeout(left, released).await;
                         return;
                     }
-                    Loss::Broken => break,
+                    Loss::Unheard => break,
                 },
                 () = tokio::time::sleep(left / 3) => {
                     let renewed = timeout(clock::until(deadline), self.renew(&kept)).await;
@@ -172,7 +179,7 @@ impl Keeper {
             }
         }
         // Nothing of it can be used any more: the connection goes with it.
-        kept.lost.send_replace(true);
+        kept.lost.send_replace(Some(Loss::Unheard));
     }
 
     /// Renews, and counts from before that was sent.
@@ -207,7 +214,7 @@ impl Keeper {
                 }
             }
             if self.wire.hear().await.is_err() {
-                return Loss::Broken;
+                return Loss::Unheard;
             }
         }
     }

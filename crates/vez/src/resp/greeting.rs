@@ -26,7 +26,7 @@ impl Connection {
         match command {
             Command::Ping(None) => Step::Say(Reply::Simple("PONG")),
             Command::Ping(Some(text)) | Command::Echo(text) => Step::Say(Reply::Bytes(text)),
-            Command::Status => Step::Say(words::status(inner.engine.look(vez_peer::Peer::status).as_ref())),
+            Command::Status => Step::Say(words::status(&inner.engine)),
             Command::List { prefix, count } => wait(async move { words::listing(&inner.list(&prefix, count).await) }),
             Command::Show(name) => wait(async move { words::picture(&inner.show(&name).await) }),
             Command::Revoke { name, fence } => wait(async move {
@@ -97,7 +97,7 @@ impl Connection {
 
     fn authenticate(&mut self, said: &[u8]) -> Reply {
         let Some(password) = &self.password else {
-            return Reply::Error("ERR this node wants no password; leave AUTH out".into());
+            return Reply::Error("NOPASSWORD this node wants no password; leave AUTH out".into());
         };
         if !is_same(password.as_bytes(), said) {
             return Reply::Error("WRONGPASS that is not the password of this node".into());

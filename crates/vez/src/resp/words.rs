@@ -2,13 +2,14 @@
 
 use vez_peer::{
     ask::{Failure, Kind},
-    identity::{ClusterId, MemberId},
-    peer::{MemberStatus, Standings, Status},
+    identity::{Address, ClusterId, MemberId},
+    peer::{MemberStatus, Standings},
 };
 
 use super::reply::Reply;
 use crate::{
     clock::{self, Nanos},
+    engine::Engine,
     gather::{Listing, Picture},
     identity,
     inquiry::{Held, Report, Waiting},
@@ -53,8 +54,10 @@ pub(super) fn cluster(cluster: Option<ClusterId>) -> Reply {
 }
 
 /// How a node is.
-pub(crate) fn status(status: Option<&Status>) -> Reply {
-    let Some(status) = status else { return Reply::Map(vec![("state", Reply::text("starting"))]) };
+pub(crate) fn status(engine: &Engine) -> Reply {
+    let Some(status) = engine.look(vez_peer::Peer::status) else {
+        return Reply::Map(vec![("state", Reply::text("starting"))]);
+    };
     let (state, why, left) = standing(&status.standing, clock::now());
     Reply::Map(vec![
         ("node", node(status.id)),
@@ -71,7 +74,12 @@ pub(crate) fn status(status: Option<&Status>) -> Reply {
         ("used_names", Reply::integer(status.used_names)),
         ("unacknowledged", Reply::integer(status.unacknowledged)),
         ("members", Reply::Array(status.members.iter().map(member).collect())),
+        ("strangers", Reply::Array(engine.strangers().iter().map(stranger).collect())),
     ])
+}
+
+fn stranger((cluster, address): &(ClusterId, Address)) -> Reply {
+    Reply::Map(vec![("cluster", Reply::text(cluster.to_string())), ("address", Reply::text(address.as_str()))])
 }
 
 fn member(member: &MemberStatus) -> Reply {

@@ -25,7 +25,7 @@ const CLIENTS: usize = 3;
 pub(crate) struct Client {
     pub machine: usize,
     pub session: Option<SessionId>,
-    ttl: Option<Nanos>,
+    pub ttl: Option<Nanos>,
     pub stage: Stage,
     /// Whatever it was to do in an earlier epoch it does not do any more.
     epoch: u64,
@@ -82,7 +82,7 @@ impl World<'_> {
         self.later(client, pause, Deed::Ask);
     }
 
-    fn later(&mut self, client: usize, pause: Nanos, deed: Deed) {
+    pub(crate) fn later(&mut self, client: usize, pause: Nanos, deed: Deed) {
         let epoch = self.clients[client].epoch;
         self.at(self.now + pause, Event::Client(client, epoch, deed));
     }
@@ -214,45 +214,6 @@ impl World<'_> {
     pub(crate) fn next_request(&mut self) -> RequestId {
         self.last_request += 1;
         RequestId(self.last_request)
-    }
-
-    /// The session of a client: the one that it has, or a new one.
-    fn session_of(&mut self, client: usize) -> Result<SessionId, String> {
-        if let Some(session) = self.clients[client].session {
-            return Ok(session);
-        }
-        let lease = self.plan.charter.lease;
-        let ttl = if self.whims.one_in(2) { Some(lease / 4 + self.whims.below(2 * lease)) } else { None };
-        let session = self.open(client, ttl)?;
-        self.set_renewal(client, session);
-        Ok(session)
-    }
-
-    pub(crate) fn open(&mut self, client: usize, ttl: Option<Nanos>) -> Result<SessionId, String> {
-        let session = SessionId(self.next_request().0);
-        self.sessions.insert(session, client);
-        let machine = self.clients[client].machine;
-        (self.clients[client].session, self.clients[client].ttl) = (Some(session), ttl);
-        self.call(machine, Call::Open { session, ttl })?;
-        Ok(session)
-    }
-
-    fn set_renewal(&mut self, client: usize, session: SessionId) {
-        let lease = self.plan.charter.lease;
-        let pause = self.clients[client].ttl.unwrap_or(lease).min(lease) / 4;
-        self.later(client, pause, Deed::Renew(session));
-    }
-
-    fn renew(&mut self, client: usize, session: SessionId) -> Result<(), String> {
-        // Now and then a client forgets.
-        if self.clients[client].session != Some(session) || self.whims.one_in(100) {
-            return Ok(());
-        }
-        self.set_renewal(client, session);
-        // Some want to be sure for longer than they usually are.
-        let longer = self.clients[client].ttl.filter(|_| session.0 % 5 == 0).map(|ttl| 2 * ttl);
-        let call = longer.map_or(Call::Renew(session), |by| Call::Extend { session, by });
-        self.call(self.clients[client].machine, call)
     }
 
     pub(crate) fn call(&mut self, machine: usize, call: Call) -> Result<(), String> {

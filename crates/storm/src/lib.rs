@@ -20,6 +20,7 @@ mod observer;
 mod plan;
 mod probe;
 mod quiet;
+mod session;
 mod shrink;
 mod wish;
 mod world;

@@ -163,8 +163,8 @@ impl Node {
         self.inner.engine.happen(Input::Evict(id));
     }
 
-    /// Leaves the cluster. From now on nothing new is granted here. Who holds something has so long to come to an end; then it
-    /// is told that it is lost, and given until its deadline to take note.
+    /// Leaves the cluster. From now on nothing new is granted here. Who holds something is in [danger](Guard::danger), and has so
+    /// long to come to an end; then it is told that it is lost, and given until its deadline to take note.
     pub async fn leave(&self, grace: Duration) -> Ended {
         self.inner.leave(grace).await;
         self.ended().await
@@ -335,6 +335,9 @@ impl Inner {
     pub(crate) async fn leave(&self, grace: Duration) {
         self.leaving.store(true, Ordering::SeqCst);
         self.engine.happen(Input::Leave);
+        for session in self.engine.sessions() {
+            session.warn();
+        }
         self.holders_gone(clock::now().saturating_add(clock::nanos(grace))).await;
         let sessions = self.engine.sessions();
         for session in &sessions {

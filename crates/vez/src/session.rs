@@ -31,6 +31,8 @@ pub(crate) struct Session {
 struct Losses {
     /// Everything.
     all: bool,
+    /// Nothing yet, but soon everything: the node leaves.
+    soon: bool,
     /// What was taken from it by force.
     some: Vec<(Name, Fence)>,
 }
@@ -108,6 +110,12 @@ impl Session {
         self.ring();
     }
 
+    /// All that it holds will be lost soon.
+    pub(crate) fn warn(&self) {
+        self.losses.send_modify(|losses| losses.soon = true);
+        self.ring();
+    }
+
     /// This was taken from it.
     pub(crate) fn revoke(&self, name: &Name, fence: Fence) {
         self.losses.send_modify(|losses| losses.some.push((name.clone(), fence)));
@@ -171,11 +179,12 @@ impl Session {
         let mut losses = self.losses.subscribe();
         loop {
             let left = clock::until(self.danger_at());
-            if left.is_zero() || self.has_lost(name, fence) {
+            let is_near = |losses: &Losses| losses.soon || losses.contain(name, fence);
+            if left.is_zero() || is_near(&losses.borrow_and_update()) {
                 return;
             }
             // It may have been renewed meanwhile, or be lost.
-            let _ = tokio::time::timeout(left, losses.wait_for(|losses| losses.contain(name, fence))).await;
+            let _ = tokio::time::timeout(left, losses.wait_for(is_near)).await;
         }
     }
 }

@@ -94,6 +94,24 @@ async fn a_guard_that_is_dropped_is_not_waited_for() {
 }
 
 #[tokio::test]
+async fn who_holds_something_is_warned() {
+    let (_folder, leaves, _stays) = two().await;
+    let client = Client::connect(leaves.client_addr().unwrap().to_string()).await.unwrap();
+    let (remote, own) = (client.lock("x").await.unwrap(), leaves.lock("y").await.unwrap());
+    let comes_to_an_end = async {
+        remote.danger().await;
+        own.danger().await;
+        assert!(!remote.is_lost() && !own.is_lost());
+        remote.release().await.unwrap();
+        own.release().await.unwrap();
+    };
+    // With as much time as they want, and they want none.
+    let (ended, ()) =
+        timeout(LONG, async { tokio::join!(leaves.leave(2 * LONG), comes_to_an_end) }).await.expect("in time");
+    assert_eq!(ended, Ended::Left);
+}
+
+#[tokio::test]
 async fn who_asks_one_that_leaves_is_told_so() {
     let (_folder, leaves, _stays) = two().await;
     let held = leaves.lock("a").await.unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::time::timeout;
-use vez::{Ended, Name, Node, StartError};
+use vez::{Ended, Failure, LockError, Name, Node, StartError};
 
 const LEASE: Duration = Duration::from_millis(600);
 const LONG: Duration = Duration::from_secs(30);
@@ -129,6 +129,20 @@ async fn who_does_not_wait_any_more_has_no_place_in_the_line() {
         guard.release().await.unwrap();
         timeout(LONG, cluster.nodes[one].lock("a")).await.expect("nobody is in the way").unwrap();
     }
+}
+
+#[tokio::test]
+async fn one_that_was_asleep_has_lost_and_comes_back() {
+    let cluster = Cluster::of(1).await;
+    let node = &cluster.nodes[0];
+    let guard = node.lock("a").await.unwrap();
+    // The node runs in this very thread.
+    std::thread::sleep(2 * LEASE);
+    assert!(guard.is_lost());
+    let tried = node.try_lock("b").await;
+    assert!(matches!(tried, Err(LockError::Refused(Failure::NoMember))), "{tried:?}");
+    assert!(guard.release().await.is_err());
+    timeout(LONG, node.lock("a")).await.expect("it comes back").unwrap();
 }
 
 #[tokio::test]

@@ -162,6 +162,18 @@ async fn the_time_of_a_lock_counts_from_its_grant() {
 }
 
 #[tokio::test]
+async fn who_asks_for_what_it_has_is_not_told_that_it_has_it_by_memory() {
+    let (_folder, node) = node().await;
+    let mut client = Raw::new(&node).await;
+    client.lock("a TTL 50").await;
+    assert!(client.ask("LOCK a", 1).await.starts_with("-ALREADYYOURS "));
+    client.say("LOCK a").await;
+    // The node runs in this very thread: all of it sleeps, and the request is the first that it hears afterwards.
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(client.hear(1).await.starts_with("-LOST "));
+}
+
+#[tokio::test]
 async fn mistakes_are_told_in_a_sentence() {
     let (_folder, node) = node().await;
     let mut client = Raw::new(&node).await;
@@ -173,10 +185,7 @@ async fn mistakes_are_told_in_a_sentence() {
         ),
         ("LOCK", "-ERR wrong number of arguments for 'LOCK'; write LOCK name [TTL milliseconds] [WAIT milliseconds]"),
         ("LOCK a SOON", "-ERR 'SOON' is not known here; write LOCK name [TTL milliseconds] [WAIT milliseconds]"),
-        (
-            "LOCK a TTL -1",
-            "-ERR '-1' is no number; write LOCK name [TTL milliseconds] [WAIT milliseconds]",
-        ),
+        ("LOCK a TTL -1", "-ERR '-1' is no number; write LOCK name [TTL milliseconds] [WAIT milliseconds]"),
         ("LOCK a TTL 0", "-ERR a TTL of 0 would be over at once; say at least 1"),
         ("UNLOCK a x", "-ERR \"x\" is no fence; a fence is a decimal number of at most 20 digits, as it was given out"),
         ("HELLO 4", "-NOPROTO there are RESP2 and RESP3; write HELLO 2 or HELLO 3"),

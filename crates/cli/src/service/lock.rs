@@ -116,6 +116,7 @@ impl Args {
         let ended = tokio::select! {
             ended = attend(&mut child, &mut signals) => Some(ended?),
             () = guard.lost() => None,
+            () = self.warn(&guard) => None,
         };
         match ended {
             // What it did before its deadline it did alone.
@@ -202,6 +203,13 @@ impl Args {
         if !is_served || self.verbose || std::io::stderr().is_terminal() {
             tell(format_args!("vez: waiting for {}: {}", self.shown(), self.in_the_way(client).await));
         }
+    }
+
+    /// Says that the lock will be lost, and waits until it is.
+    async fn warn(&self, guard: &RemoteGuard) {
+        guard.danger().await;
+        tell(format_args!("vez: {} will soon be lost: its node leaves, or is not heard", self.shown()));
+        guard.lost().await;
     }
 
     /// Who has it, or what else is in the way.

@@ -40,7 +40,8 @@ async fn who_waits_gets_the_lock_of_a_killed_client_at_once_and_its_command_is_g
 #[tokio::test]
 async fn the_command_is_as_if_it_ran_by_itself() {
     let machines = Machines::new(1, LONG_LEASE).await;
-    let script = "read line; echo \"$line $VEZ_LOCK_NAME ${#VEZ_LOCK_FENCE} ${#VEZ_LOCK_CLUSTER}\"; echo to stderr >&2; exit 7";
+    let script =
+        "read line; echo \"$line $VEZ_LOCK_NAME ${#VEZ_LOCK_FENCE} ${#VEZ_LOCK_CLUSTER}\"; echo to stderr >&2; exit 7";
     let mut command = lock(&machines, 1, &["a/b", "--", "sh", "-c", script]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"typed\n").unwrap();

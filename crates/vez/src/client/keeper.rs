@@ -7,7 +7,7 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -43,6 +43,8 @@ struct Kept {
     deadline: AtomicU64,
     /// When to be warned.
     danger: AtomicU64,
+    /// The node leaves.
+    leaving: AtomicBool,
     lost: watch::Sender<Option<Loss>>,
 }
 
@@ -112,10 +114,11 @@ impl RemoteGuard {
         let mut lost = self.kept.lost.subscribe();
         loop {
             let left = clock::until(self.kept.danger.load(Ordering::Acquire));
-            if left.is_zero() || lost.borrow().is_some() {
+            let leaving = self.kept.leaving.load(Ordering::Acquire);
+            if left.is_zero() || leaving || lost.borrow_and_update().is_some() {
                 return;
             }
-            let _ = timeout(left, lost.wait_for(Option::is_some)).await;
+            let _ = timeout(left, lost.changed()).await;
         }
     }
 
@@ -161,7 +164,7 @@ impl Keeper {
                     }
                     return;
                 }
-                lost = self.is_lost() => match lost {
+                lost = self.is_lost(&kept) => match lost {
                     Loss::Told => {
                         kept.lost.send_replace(Some(Loss::Told));
                         // The end of the connection tells the node that we have taken note: not before the guard is dropped.
@@ -204,13 +207,18 @@ impl Keeper {
     }
 
     /// Hears of a loss, or that the connection has ended.
-    async fn is_lost(&mut self) -> Loss {
+    async fn is_lost(&mut self, kept: &Kept) -> Loss {
         let fence = self.fence.to_string();
         loop {
             // Some may have come while something else was waited for.
             while let Some(words) = self.wire.push() {
-                if matches!(&words[..], [what, _, number] if what == "lost" && *number == fence) {
-                    return Loss::Told;
+                match &words[..] {
+                    [what, _, number] if what == "lost" && *number == fence => return Loss::Told,
+                    [what] if what == "leaving" => {
+                        kept.leaving.store(true, Ordering::Release);
+                        kept.lost.send_modify(|_| {}); // So that it is looked at.
+                    }
+                    _ => {}
                 }
             }
             if self.wire.hear().await.is_err() {

@@ -163,8 +163,7 @@ impl Command {
             let mut options = Options::new(rest, LEAVE);
             let mut grace_ms = 0;
             while let Some(option) = options.next() {
-                grace_ms =
-                    if option.is("GRACE") { options.number()? } else { return Err(options.unknown(option)) };
+                grace_ms = if option.is("GRACE") { options.number()? } else { return Err(options.unknown(option)) };
             }
             Ok(Self::Leave { grace_ms })
         } else {

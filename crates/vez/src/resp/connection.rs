@@ -52,6 +52,8 @@ pub(super) struct Connection {
     output: Vec<u8>,
     pub(super) held: BTreeMap<(Name, Fence), Held>,
     pub(super) lost: VecDeque<(Name, Fence)>,
+    /// It was told that the node leaves.
+    warned: bool,
     /// What the node wants to have back before it leaves, until the client has taken note.
     departing: Vec<Held>,
     /// Sessions of locks that have a time of their own; those that have ended are taken out some time.
@@ -101,6 +103,7 @@ impl Connection {
             output: Vec::new(),
             held: BTreeMap::new(),
             lost: VecDeque::new(),
+            warned: false,
             departing: Vec::new(),
             timed: Vec::new(),
             renewed: 0,
@@ -224,8 +227,12 @@ impl Connection {
         }
     }
 
-    /// Tells what is lost. True if that is all that it held as long as it is connected.
+    /// Tells what is lost, or will be soon. True if all is lost that it held as long as it is connected.
     fn tell_losses(&mut self) -> bool {
+        if self.seat.inner.is_leaving() && !std::mem::replace(&mut self.warned, true) && self.version == Version::Three
+        {
+            self.say(Reply::Push(vec![Reply::text("leaving")]));
+        }
         let lost: Vec<_> = self.held.extract_if(.., |_, held| held.guard.is_revoked()).collect();
         let mut all = false;
         for ((name, fence), held) in lost {

@@ -106,7 +106,8 @@ impl Connection {
     fn already(&self, held: &Held) -> Reply {
         match self.seat.inner.engine.renew(held.guard.session(), Some(0)) {
             Ok(_) if !held.guard.is_lost() => {
-                let error = "ALREADYYOURS this connection holds it already; release it first, or take another connection";
+                let error =
+                    "ALREADYYOURS this connection holds it already; release it first, or take another connection";
                 Reply::Error(error.into())
             }
             Ok(_) | Err(_) => words::failure(&Failure::Lost),

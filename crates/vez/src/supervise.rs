@@ -233,11 +233,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let handle = runtime.handle().clone();
-        // As if it had ended between two lines of `start`.
+        // As if it had ended between two lines of `start`: a task that is spawned then is dropped at once.
         let node = runtime.block_on(node(folder.path()));
-        runtime.shutdown_background();
-        let _inside = handle.enter();
-        node.inner().spawn_vital(std::future::pending());
-        assert!(node.inner().engine.look(Peer::id).is_none(), "it has ended");
+        drop(runtime);
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let _inside = handle.enter();
+            node.inner().spawn_vital(std::future::pending());
+            let _ = tell.send(node.inner().engine.look(Peer::id).is_none());
+        });
+        assert_eq!(told.recv_timeout(LONG), Ok(true), "it has ended, and waits for nothing");
     }
 }

@@ -21,7 +21,7 @@ use tokio::{
 };
 use vez::{Client, ClientError, Loss, RemoteGuard, Wanted};
 
-use super::{child, local, remote::Remote, show, time};
+use super::{child, local, remote::Remote, show, tell::text, time};
 use crate::output::tell;
 
 /// The lock was lost, and the command was ended.
@@ -101,7 +101,7 @@ impl Args {
         };
         let Some(guard) = guard else {
             if self.verbose {
-                tell(format_args!("vez: {} was not to be had: {}", self.shown(), self.in_the_way(&client).await));
+                tell(format_args!("vez: {} was not to be had: {}", self.shown(), self.in_the_way(&client).await.0));
             }
             return Ok(ExitCode::from(self.conflict_exit_code));
         };
@@ -198,10 +198,9 @@ impl Args {
     /// Says why we wait, once that takes a while.
     async fn explain(&self, client: &Client, begin: Instant) {
         sleep(SOON.saturating_sub(begin.elapsed())).await;
-        let is_served = client.call(&[b"STATUS"]).await.is_ok_and(|status| status["state"] == "ready");
-        // That somebody else has it is how it should be; that nobody can have it is not.
-        if !is_served || self.verbose || std::io::stderr().is_terminal() {
-            tell(format_args!("vez: waiting for {}: {}", self.shown(), self.in_the_way(client).await));
+        let (what, is_usual) = self.in_the_way(client).await;
+        if !is_usual || self.verbose || std::io::stderr().is_terminal() {
+            tell(format_args!("vez: waiting for {}: {what}", self.shown()));
         }
     }
 
@@ -212,11 +211,16 @@ impl Args {
         guard.lost().await;
     }
 
-    /// Who has it, or what else is in the way.
-    async fn in_the_way(&self, client: &Client) -> String {
-        match client.call(&[b"SHOW", self.name.as_bytes()]).await {
-            Ok(shown) => show::in_the_way(&shown),
-            Err(error) => error.to_string(),
+    /// Who has it, or what else is in the way; and whether that is as it should be.
+    async fn in_the_way(&self, client: &Client) -> (String, bool) {
+        let shown = client.call(&[b"SHOW", self.name.as_bytes()]).await;
+        match (shown, client.call(&[b"STATUS"]).await) {
+            (Ok(shown), _) => (show::in_the_way(&shown), true),
+            (Err(_), Ok(status)) => {
+                let (node, because) = (&status["node"], &status["because"]);
+                (format!("node {} cannot tell: {}", text(node), text(because)), false)
+            }
+            (Err(error), Err(_)) => (error.to_string(), false),
         }
     }
 

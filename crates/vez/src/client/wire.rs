@@ -110,7 +110,7 @@ impl Wire {
     /// is done, nothing is lost.
     pub(super) async fn hear(&mut self) -> Result<Option<Told>, ClientError> {
         loop {
-            let decoded = decode(&self.input).map_err(|error| ClientError::Strange(error.to_string()))?;
+            let decoded = decode(&self.input).map_err(|_| ClientError::Strange("it speaks another protocol".into()))?;
             if let Some((frame, length)) = decoded {
                 self.input.advance(length);
                 return Ok(match frame {

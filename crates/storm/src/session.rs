@@ -43,7 +43,7 @@ impl World<'_> {
         self.set_renewal(client, session);
         let Client { machine, ttl, .. } = self.clients[client];
         // Some want to be sure for longer than they usually are.
-        let longer = ttl.filter(|_| session.0 % 5 == 0).map(|ttl| 2 * ttl);
+        let longer = ttl.filter(|_| session.0.is_multiple_of(5)).map(|ttl| 2 * ttl);
         self.call(machine, longer.map_or(Call::Renew(session), |by| Call::Extend { session, by }))
     }
 }

@@ -130,7 +130,8 @@ impl Args {
 /// Waits until all have ended: by themselves, or since we are told to stop.
 async fn attend(nodes: &[Arc<Node>], mut stop: Stop) -> Result<ExitCode> {
     let mut running: JoinSet<Ended> = JoinSet::new();
-    for node in nodes.iter().cloned() {
+    for node in nodes {
+        let node = Arc::clone(node);
         running.spawn(async move { node.ended().await });
     }
     let (mut leaving, mut failed) = (false, false);
@@ -147,7 +148,8 @@ async fn attend(nodes: &[Arc<Node>], mut stop: Stop) -> Result<ExitCode> {
                 ensure!(!leaving, "they have ended without leaving; started again, they wait for a lease");
                 leaving = true;
                 tell("vez: ending; once more, and it ends at once");
-                for node in nodes.iter().cloned() {
+                for node in nodes {
+                    let node = Arc::clone(node);
                     tokio::spawn(async move { node.leave(Duration::ZERO).await });
                 }
             }

@@ -215,18 +215,21 @@ impl Builder {
     }
 
     fn store(&self, charter: Charter) -> Result<Store, StartError> {
-        if let Some(store) = Store::open(&self.data)? {
+        if let Some(mut store) = Store::open(&self.data)? {
             let number = identity::number(store.contents().id);
             if number != self.number {
                 return Err(StartError::OtherNumber(self.data.display().to_string(), number, self.number));
             }
             let lease = Duration::from_nanos(store.contents().charter.lease);
-            return match self.lease {
-                Some(wanted) if wanted != lease => {
-                    Err(StartError::OtherLease(self.data.display().to_string(), lease, wanted))
+            if let Some(wanted) = self.lease.filter(|wanted| *wanted != lease) {
+                // One that has not joined anybody yet may want something else than before.
+                if store.contents().founds.is_some() || store.contents().disk != Disk::empty() {
+                    return Err(StartError::OtherLease(self.data.display().to_string(), lease, wanted));
                 }
-                _ => Ok(store),
-            };
+                let contents = store.contents().clone();
+                store.put(Contents { charter, ..contents })?;
+            }
+            return Ok(store);
         }
         if !self.bootstrap && self.join.is_empty() {
             return Err(StartError::NoData(self.data.display().to_string()));

@@ -55,6 +55,9 @@ pub enum ClientError {
     /// What answers is no node.
     #[error("what answers is not the port for clients of a node, which is 7400 unless it was chosen otherwise: {0}")]
     Strange(String),
+    /// It is meant for one node.
+    #[error("which of these nodes? say one address")]
+    Several,
     /// It is no name.
     #[error(transparent)]
     Name(#[from] NoName),
@@ -107,7 +110,10 @@ impl Client {
         name: Option<String>,
     ) -> Result<Self, ClientError> {
         let pool = Pool::new(&address.into(), password, name);
-        let wire = pool.connect().await?;
+        let wire = pool.connect().await.map_err(|error| match error {
+            ClientError::Broken(error) => ClientError::Strange(format!("it hung up: {error}")),
+            error => error,
+        })?;
         pool.put_back(wire);
         Ok(Self { pool: Arc::new(pool) })
     }
@@ -151,6 +157,9 @@ impl Client {
         for (word, time) in [(&b"TTL"[..], wanted.ttl), (b"WAIT", wanted.wait)] {
             request.extend(time.into_iter().flat_map(|time| [word.to_vec(), milliseconds(time)]));
         }
+        if self.pool.knows_several() {
+            request.push(b"ELSEWHERE".to_vec());
+        }
         let mut wire = self.pool.wire().await?;
         let called = wire.call(&request);
         let answer = match wanted.wait {
@@ -165,11 +174,11 @@ impl Client {
                 return Ok(None);
             }
             Told::Error(text) => {
-                self.pool.put_back(wire);
                 let refused = ClientError::refused(&text);
                 if refused.is_temporary() {
-                    self.pool.turn_away();
+                    self.pool.turn_away(&wire);
                 }
+                self.pool.put_back(wire);
                 return Err(refused);
             }
             other => return Err(ClientError::Strange(format!("{other:?}"))),
@@ -184,6 +193,9 @@ impl Client {
     /// # Errors
     /// If it says no, or cannot be reached.
     pub async fn leave(&self, grace: Duration) -> Result<(), ClientError> {
+        if self.pool.knows_several() {
+            return Err(ClientError::Several);
+        }
         let mut wire = self.pool.connect().await?;
         let request = [b"LEAVE".to_vec(), b"GRACE".to_vec(), milliseconds(grace)];
         match timeout(PATIENCE, wire.call(&request)).await.map_err(|_| silent())?? {

@@ -43,7 +43,7 @@ use crate::{
     wire::Letter,
 };
 
-/// So many other clusters are remembered.
+/// So many nodes of other clusters are remembered.
 const MOST_STRANGERS: usize = 8;
 
 /// The peer of a node, through all its processes.
@@ -84,7 +84,7 @@ struct Core {
     outcome: Option<Result<Fence, Failure>>,
     /// What became of the last word of a session.
     answer: Option<Result<Nanos, Failure>>,
-    /// Other clusters whose nodes have spoken to this one, and one of these.
+    /// Nodes of other clusters that have spoken to this one.
     strangers: Vec<(ClusterId, Address)>,
     /// What was granted to somebody who was gone.
     unclaimed: Vec<(SessionId, Name, Fence)>,
@@ -196,9 +196,14 @@ impl Engine {
         self.core.lock().peer.as_deref().map(look)
     }
 
-    /// Other clusters whose nodes have spoken to this one, and where one of these is.
+    /// Nodes of other clusters that have spoken to this one.
     pub(crate) fn strangers(&self) -> Vec<(ClusterId, Address)> {
         self.core.lock().strangers.clone()
+    }
+
+    /// A node says that it belongs to another cluster.
+    pub(crate) fn stranger(self: &Arc<Self>, theirs: ClusterId, address: &Address) {
+        self.core.lock().note_stranger(theirs, address);
     }
 
     /// The session of that number, if it is there.
@@ -311,17 +316,29 @@ impl Core {
 
     /// A node of another cluster is not meant to speak to this one. The peer takes no notice; people should.
     fn note_cluster(&mut self, frame: &Frame) {
-        let ours = self.peer.as_ref().and_then(|peer| peer.cluster());
-        let (Some(ours), Some(theirs)) = (ours, frame.cluster) else { return };
-        let is_new = theirs != ours && self.strangers.iter().all(|(known, _)| *known != theirs);
-        if is_new && self.strangers.len() < MOST_STRANGERS {
-            warn!(
-                address = %frame.address, %theirs, %ours,
-                "a node of another cluster speaks to this one, and neither knows the locks of the other: \
-                 was the folder of one emptied, and the node started with --bootstrap again? It should join instead"
-            );
-            self.strangers.push((theirs, frame.address.clone()));
+        let Some(theirs) = frame.cluster else { return };
+        if let Some(ours) = self.note_stranger(theirs, &frame.address)
+            && let Some(address) = self.peer.as_ref().map(|peer| peer.address().clone())
+        {
+            // It takes us for somebody else, and should know.
+            self.links.send(&frame.address, &Letter::Stranger { cluster: ours, address });
         }
+    }
+
+    /// Somebody belongs to another cluster. Ours, if that is new.
+    fn note_stranger(&mut self, theirs: ClusterId, address: &Address) -> Option<ClusterId> {
+        let ours = self.peer.as_ref()?.cluster()?;
+        let known = self.strangers.iter().any(|(cluster, at)| *cluster == theirs && at == address);
+        if theirs == ours || known || self.strangers.len() >= MOST_STRANGERS {
+            return None;
+        }
+        warn!(
+            %address, %theirs, %ours,
+            "a node of another cluster speaks to this one, and neither knows the locks of the other: \
+             was the folder of one emptied, and the node started with --bootstrap again? It should join instead"
+        );
+        self.strangers.push((theirs, address.clone()));
+        Some(ours)
     }
 
     /// Whatever anybody held or waited for is lost.

@@ -1,6 +1,6 @@
 //! Metrics and status, over HTTP.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
@@ -20,13 +20,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tracing::debug;
 use vez_peer::{ask::Failure, name::Name, peer::Standings};
 
-use crate::{clock, door::Door, node::Inner, resp};
+use crate::{clock, door::Door, node::Inner, resp, sockets};
 
 const READERS: Door = Door { whom: "readers of metrics and status", most: 256, share: 8, full: FULL };
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 /// What a scraper takes for the text of OpenMetrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Who takes nothing of what it has asked for so long is not there.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// So many names are listed.
 const MOST_NAMES: usize = 1000;
 
@@ -50,6 +52,9 @@ pub(crate) async fn serve(listener: TcpListener, inner: Arc<Inner>) {
         .route("/v1/locks/{*name}", get(lock))
         .with_state(Arc::clone(&inner));
     let serve = |stream: TcpStream, from: SocketAddr| {
+        if let Err(error) = sockets::prepare(&stream, PATIENCE) {
+            debug!(%from, %error, "a connection could not be prepared");
+        }
         // With a timer, who asks for nothing for half a minute is not kept.
         let asked = http1::Builder::new()
             .timer(TokioTimer::new())

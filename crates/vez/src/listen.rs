@@ -68,6 +68,7 @@ async fn read(mut stream: TcpStream, inner: &Arc<Inner>) -> Result<(), ReadError
                 Letter::Frame(frame) => frames.push(frame),
                 Letter::Question { number, answer_to, question } => inner.answer(number, &answer_to, question),
                 Letter::Answer { number, answer } => inner.answered(number, answer),
+                Letter::Stranger { cluster, address } => inner.engine.stranger(cluster, &address),
             }
         }
         // All that came together is handled together.

@@ -278,13 +278,15 @@ impl Inner {
     /// Takes a lock for this process itself.
     async fn acquire(&self, name: &Name, patience: Patience) -> Result<Guard, Failure> {
         let ask = || self.engine.acquire_own(name, Ask::Lock, patience);
-        self.patiently(patience, ask(), ask).await
+        self.patiently(patience, false, ask(), ask).await
     }
 
-    /// Asks, and asks again where the node was no member in between: who waits has patience for that too.
+    /// Asks, and asks again where the node was no member in between: who waits has patience for that too, unless it would rather
+    /// go elsewhere.
     pub(crate) async fn patiently(
         &self,
         patience: Patience,
+        elsewhere: bool,
         first: Asked,
         ask_again: impl Fn() -> Asked,
     ) -> Result<Guard, Failure> {
@@ -300,7 +302,8 @@ impl Inner {
             match outcome {
                 // The process may have been asleep on the way here.
                 Ok(guard) if guard.is_lost() => {}
-                Err(Failure::NoMember | Failure::NoSession | Failure::Lost) if patience != Patience::Try => {}
+                Err(Failure::NoMember | Failure::NoSession | Failure::Lost)
+                    if patience != Patience::Try && !elsewhere => {}
                 outcome => return outcome.map_err(|failure| self.for_now(failure)),
             }
             self.is_back(patience).await?;

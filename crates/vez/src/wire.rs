@@ -12,7 +12,7 @@ use bytes::{Buf, BytesMut};
 use serde::{Deserialize, Serialize};
 use vez_peer::{
     frame::{Body, Frame, Item},
-    identity::Address,
+    identity::{Address, ClusterId},
 };
 
 use crate::inquiry::{Answer, Question};
@@ -45,6 +45,13 @@ pub(crate) enum Letter {
         number: u64,
         /// What it is.
         answer: Answer,
+    },
+    /// To one that takes the sender for a member of its own cluster.
+    Stranger {
+        /// Whose member it is.
+        cluster: ClusterId,
+        /// Where it is.
+        address: Address,
     },
 }
 
@@ -113,7 +120,7 @@ pub(crate) fn decode(bytes: &mut BytesMut) -> Result<Option<Letter>, Malformed> 
     let letter = postcard::from_bytes(&letter).map_err(Malformed::NoLetter)?;
     let address = match &letter {
         Letter::Frame(frame) => Some(&frame.address),
-        Letter::Question { answer_to, .. } => Some(answer_to),
+        Letter::Question { answer_to: address, .. } | Letter::Stranger { address, .. } => Some(address),
         Letter::Answer { .. } => None,
     };
     match address.map_or(0, |address| address.as_str().len()) {

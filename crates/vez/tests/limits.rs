@@ -152,6 +152,25 @@ async fn one_that_is_no_member_does_not_say_that_nobody_holds_anything() {
 }
 
 #[tokio::test]
+async fn a_client_goes_to_another_node_when_its_own_is_no_member() {
+    let (folder, member) = node().await;
+    let builder = Node::builder(2, folder.path().join("2")).client_addr("127.0.0.1:0").password("secret");
+    let outsider = builder.join(["127.0.0.1:1"]).start().await.unwrap();
+    let addresses = [&outsider, &member].map(|node| node.client_addr().unwrap().to_string());
+    // One that says no is not what is meant by nobody, and does not keep it from the other.
+    let refused = Client::connect(format!("127.0.0.1:1,{},127.0.0.1:2", addresses[0])).await.unwrap_err();
+    assert_eq!(code(refused), "NOAUTH");
+    drop(Client::connect(addresses.join(",")).await.unwrap().lock("a").await.unwrap());
+    let builder = Node::builder(3, folder.path().join("3")).client_addr("127.0.0.1:0");
+    let outsider = builder.join(["127.0.0.1:1"]).start().await.unwrap();
+    let client = Client::connect(format!("{},{}", outsider.client_addr().unwrap(), addresses[1])).await.unwrap();
+    // It does not wait there for ever.
+    let told = timeout(LONG, client.lock("a")).await.expect("it is told").unwrap_err();
+    assert!(told.is_temporary(), "{told}");
+    drop(timeout(LONG, client.lock("a")).await.expect("in time").unwrap());
+}
+
+#[tokio::test]
 async fn a_client_goes_to_another_node_when_its_own_leaves() {
     let (folder, first) = node().await;
     let join = [first.peer_addr().to_string()];
@@ -184,6 +203,7 @@ async fn a_client_goes_to_another_node_when_its_own_leaves() {
         assert_eq!(second.show(&Name::new(b"a").unwrap()).await.reports.len(), 2, "the first is still there");
         drop((guard, held));
     });
+    assert!(matches!(client.leave(LONG).await, Err(ClientError::Several)), "one of them must not leave by mistake");
     let nobody = Client::connect("127.0.0.1:1,127.0.0.1:2").await.unwrap_err();
     assert_eq!(nobody.to_string(), "cannot reach a node at 127.0.0.1:1, 127.0.0.1:2");
     let no_address = Client::connect(format!("here,{}", addresses[1])).await.unwrap_err();

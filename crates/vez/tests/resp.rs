@@ -183,9 +183,15 @@ async fn mistakes_are_told_in_a_sentence() {
             "NONSENSE",
             "-ERR unknown command 'NONSENSE'; there are LOCK, UNLOCK, EXTEND, LS, SHOW, STATUS, REVOKE, EVICT, LEAVE, INFO and PING",
         ),
-        ("LOCK", "-ERR wrong number of arguments for 'LOCK'; write LOCK name [TTL milliseconds] [WAIT milliseconds]"),
-        ("LOCK a SOON", "-ERR 'SOON' is not known here; write LOCK name [TTL milliseconds] [WAIT milliseconds]"),
-        ("LOCK a TTL -1", "-ERR '-1' is no number; write LOCK name [TTL milliseconds] [WAIT milliseconds]"),
+        (
+            "LOCK",
+            "-ERR wrong number of arguments for 'LOCK'; write LOCK name [TTL milliseconds] [WAIT milliseconds] [ELSEWHERE]",
+        ),
+        (
+            "LOCK a SOON",
+            "-ERR 'SOON' is not known here; write LOCK name [TTL milliseconds] [WAIT milliseconds] [ELSEWHERE]",
+        ),
+        ("LOCK a TTL -1", "-ERR '-1' is no number; write LOCK name [TTL milliseconds] [WAIT milliseconds] [ELSEWHERE]"),
         ("LOCK a TTL 0", "-ERR a TTL of 0 would be over at once; say at least 1"),
         ("UNLOCK a x", "-ERR \"x\" is no fence; a fence is a decimal number of at most 20 digits, as it was given out"),
         ("HELLO 4", "-NOPROTO there are RESP2 and RESP3; write HELLO 2 or HELLO 3"),

@@ -2,7 +2,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::{remote::Remote, time};
 
@@ -16,7 +16,7 @@ Examples:
   vez leave
   vez leave --addr 10.0.0.2:7400 --grace 30s
 
-Exit code: 0 it has left, 2 could not ask."
+Exit code: 0 it has ended, 2 could not ask."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self) -> Result<ExitCode> {
-        self.remote.connect().await?.leave(self.grace).await?;
+        self.remote.connect().await?.leave(self.grace).await.context("cannot leave")?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -43,17 +43,21 @@ pub(crate) fn note_node(data: &Path) -> Result<()> {
 }
 
 fn refuse_where_one_was() -> Result<()> {
-    let note = folder()?.join(NOTE);
-    let data = fs::read(&note).map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
-    if let Ok(data) = data
-        && data.exists()
-    {
-        let up = if data == cluster()? { ", with `vez up`" } else { "" };
+    let up = cluster()?;
+    // One of several has no majority alone.
+    if up.join("2").exists() {
         bail!(
-            "no node answers at {DEFAULT_CLIENT}, and one was run on this machine, with its data in {}; start it again{up}, or say where \
-             one is with --addr (or remove {}, and `vez lock` starts one of its own)",
-            data.display(),
-            note.display()
+            "no node answers at {DEFAULT_CLIENT}, and a cluster was run on this machine with `vez up`; start it again, or say where a \
+             node is with --addr"
+        );
+    }
+    let Ok(data) = fs::read(folder()?.join(NOTE)) else { return Ok(()) };
+    let data = PathBuf::from(OsString::from_vec(data));
+    if data.exists() && up.canonicalize().ok().as_ref() != Some(&data) {
+        bail!(
+            "no node answers at {DEFAULT_CLIENT}, and one was run on this machine, with its data in {}; start it again, or say where one \
+             is with --addr",
+            data.display()
         );
     }
     Ok(())

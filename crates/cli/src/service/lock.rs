@@ -28,7 +28,9 @@ use crate::output::tell;
 const LOST: u8 = 75;
 /// A node that begins, or settles in a new view, cannot tell whether a lock is free: who does not want to wait waits so long for that.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// So long it waits before it asks again: at first, and later.
 const PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// Who waits for so long is told what for.
 const SOON: Duration = Duration::from_secs(1);
 
@@ -36,7 +38,7 @@ const SOON: Duration = Duration::from_secs(1);
 #[derive(clap::Args)]
 #[command(
     after_help = "The command gets VEZ_LOCK_NAME and VEZ_LOCK_FENCE: a number that is larger for every later holder, to be shown to whatever must not be touched by two; and VEZ_LOCK_CLUSTER, since fences of two clusters cannot be compared. It has the same \
-standard input, gets the signals that `vez lock` gets, and on Linux dies with it. No shell is involved.
+standard input, gets the signals that `vez lock` gets (Ctrl-C by itself, as the terminal sends it), and on Linux dies with it. No shell is involved.
 
 If the lock is lost (this machine or its node cannot be heard any more), the command gets TERM, and KILL after --grace. Somebody else may have the lock by then: what it touches should refuse its fence.
 
@@ -177,7 +179,7 @@ impl Args {
         let begin = Instant::now();
         let tries = wanted.wait.is_some_and(|wait| wait.is_zero());
         let patience = if tries { Some(PATIENCE) } else { wanted.wait };
-        let mut told = false;
+        let (mut told, mut pause) = (false, PAUSE);
         loop {
             let wait = wanted.wait.map(|wait| wait.saturating_sub(begin.elapsed()));
             let error = match client.lock_with(self.name.as_bytes(), Wanted { wait, ..wanted }).await {
@@ -191,7 +193,8 @@ impl Args {
                 told = true;
                 tell(format_args!("vez: {:#}; still waiting for {}", anyhow!(error), self.shown()));
             }
-            sleep(PAUSE).await;
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
@@ -207,7 +210,9 @@ impl Args {
     /// Says that the lock will be lost, and waits until it is.
     async fn warn(&self, guard: &RemoteGuard) {
         guard.danger().await;
-        tell(format_args!("vez: {} will soon be lost: its node leaves, or is not heard", self.shown()));
+        if guard.loss().is_none() {
+            tell(format_args!("vez: {} will soon be lost: its node leaves, or is not heard", self.shown()));
+        }
         guard.lost().await;
     }
 

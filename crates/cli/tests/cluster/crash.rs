@@ -103,11 +103,11 @@ async fn a_node_hears_of_another_cluster() {
     std::fs::remove_dir_all(machines.file("1")).unwrap();
     // It should have joined; it founds a cluster of its own.
     machines.restart(1);
-    eventually(async || {
-        let status = machines.node(1).status().await;
-        status.is_some_and(|status| status["strangers"][0]["cluster"] == cluster)
-    })
-    .await;
+    let other = async |number: u16| machines.node(number).status().await.map(|status| status["strangers"][0].clone());
+    eventually(async || other(1).await.is_some_and(|stranger| stranger["cluster"] == cluster)).await;
+    // And those that it left know too.
+    let theirs = machines.node(1).status().await.unwrap()["cluster"].clone();
+    eventually(async || other(2).await.is_some_and(|stranger| stranger["cluster"] == theirs)).await;
 }
 
 /// The highest fence that a resource has seen.

@@ -5,11 +5,12 @@ use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    task::JoinSet,
     time::timeout,
 };
 use vez::Client;
 
-use crate::machines::{LONG, Machines};
+use crate::machines::{LONG, Machines, eventually};
 
 const LEASE: Duration = Duration::from_millis(1500);
 /// What the process may open; half of that are clients.
@@ -27,6 +28,35 @@ async fn crowd(address: &str) -> (Vec<TcpStream>, String) {
     (crowd, told)
 }
 
+/// Whether the second node says by HTTP that it is ready.
+async fn is_ready(machines: &Machines) -> bool {
+    let mut reader = TcpStream::connect(&machines.node(2).http).await.unwrap();
+    let _ = reader.write_all(b"GET /readyz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").await;
+    let mut ready = String::new();
+    // It may be closed with something unread.
+    let _ = timeout(LONG, reader.read_to_string(&mut ready)).await.expect("it answers");
+    ready.ends_with("ready\n")
+}
+
+#[tokio::test]
+async fn those_who_ask_and_do_not_read_are_not_kept() {
+    let mut machines = Machines::new(1, LEASE).await;
+    let node = machines.start_limited(2, FILES);
+    machines.nodes.push(node);
+    machines.ready(2).await;
+    let mut crowd = JoinSet::new();
+    for _ in 0..FILES {
+        let mut stream = TcpStream::connect(&machines.node(2).http).await.unwrap();
+        crowd.spawn(async move {
+            let requests = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n".repeat(1 << 16);
+            let _ = stream.write_all(&requests).await;
+            std::future::pending::<()>().await; // It is kept, and not read from.
+        });
+    }
+    eventually(async || !is_ready(&machines).await).await;
+    eventually(async || is_ready(&machines).await).await;
+}
+
 #[tokio::test]
 async fn those_who_are_too_many_do_not_disturb_the_others() {
     let mut machines = Machines::new(1, LEASE).await;
@@ -38,11 +68,7 @@ async fn those_who_are_too_many_do_not_disturb_the_others() {
 
     let (_clients, told) = crowd(&machines.node(2).client).await;
     assert_eq!(told, "-ERR too many clients are connected; close some, or connect to another node\r\n");
-    let mut reader = TcpStream::connect(&machines.node(2).http).await.unwrap();
-    reader.write_all(b"GET /readyz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").await.unwrap();
-    let mut ready = String::new();
-    timeout(LONG, reader.read_to_string(&mut ready)).await.expect("it answers").unwrap();
-    assert!(ready.ends_with("ready\n"), "{ready}");
+    assert!(is_ready(&machines).await);
 
     let (_readers, told) = crowd(&machines.node(2).http).await;
     assert!(told.starts_with("HTTP/1.1 503 "), "{told}");

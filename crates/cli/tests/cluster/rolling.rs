@@ -103,7 +103,7 @@ fn is_retry(error: &ClientError) -> bool {
     match error {
         ClientError::Connect(..) | ClientError::Broken(_) => true,
         ClientError::Refused { code, .. } => ["LEAVING", "NOMEMBER", "LOST"].contains(&&**code),
-        ClientError::Strange(_) | ClientError::Name(_) => false,
+        ClientError::Strange(_) | ClientError::Several | ClientError::Name(_) => false,
     }
 }
 

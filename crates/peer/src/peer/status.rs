@@ -181,6 +181,12 @@ impl Peer {
         self.cluster
     }
 
+    /// Where others reach it.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.me.address
+    }
+
     /// Its disk.
     #[must_use]
     pub fn id(&self) -> MemberId {

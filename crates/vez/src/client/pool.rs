@@ -48,14 +48,18 @@ impl Pool {
         }
     }
 
+    /// Whether there is another node to go to.
+    pub(super) fn knows_several(&self) -> bool {
+        self.addresses.len() > 1
+    }
+
     pub(super) async fn connect(&self) -> Result<Wire, ClientError> {
         let first = self.favourite.load(Ordering::Relaxed);
         let count = self.addresses.len();
         let patience = PATIENCE / u32::try_from(count).unwrap_or(u32::MAX);
-        let mut last = None;
+        let (mut silent, mut refused) = (None, None);
         for at in (0..count).map(|step| (first + step) % count) {
-            let address = &self.addresses[at];
-            match timeout(patience.max(Duration::from_secs(1)), self.greet(address)).await {
+            match timeout(patience.max(Duration::from_secs(1)), self.greet(at)).await {
                 Ok(Ok(wire)) => {
                     self.favourite.store(at, Ordering::Relaxed);
                     return Ok(wire);
@@ -63,19 +67,20 @@ impl Pool {
                 Ok(Err(ClientError::Connect(at, error))) if error.kind() == io::ErrorKind::InvalidInput => {
                     return Err(ClientError::Connect(at, error)); // That is no address, and never will be one.
                 }
-                Ok(Err(error)) => last = Some(error),
-                Err(_) => last = Some(ClientError::Connect(address.clone(), late())),
+                Ok(Err(ClientError::Connect(_, error))) => silent = Some(error),
+                Ok(Err(error)) => refused = Some(error),
+                Err(_) => silent = Some(late()),
             }
         }
-        match last {
-            Some(ClientError::Connect(_, error)) => Err(ClientError::Connect(self.addresses.join(", "), error)),
-            Some(error) => Err(error),
-            None => Err(ClientError::Connect(String::new(), io::ErrorKind::InvalidInput.into())),
-        }
+        // One that is there and says no says more than one that is not.
+        Err(refused.unwrap_or_else(|| {
+            let error = silent.unwrap_or_else(|| io::ErrorKind::InvalidInput.into());
+            ClientError::Connect(self.addresses.join(", "), error)
+        }))
     }
 
-    async fn greet(&self, address: &str) -> Result<Wire, ClientError> {
-        let mut wire = Wire::connect(address).await?;
+    async fn greet(&self, at: usize) -> Result<Wire, ClientError> {
+        let mut wire = Wire::connect(&self.addresses[at], at).await?;
         let mut hello = vec![b"HELLO".to_vec(), b"3".to_vec()];
         if let Some(password) = &self.password {
             hello.extend([b"AUTH".to_vec(), b"default".to_vec(), password.clone().into_bytes()]);
@@ -83,25 +88,25 @@ impl Pool {
         if let Some(name) = &self.name {
             hello.extend([b"SETNAME".to_vec(), name.clone().into_bytes()]);
         }
-        match wire.greet(&hello).await {
-            Ok(()) => Ok(wire),
-            Err(ClientError::Broken(error)) => Err(ClientError::Strange(format!("it hung up: {error}"))),
-            Err(error) => Err(error),
-        }
+        wire.greet(&hello).await?;
+        Ok(wire)
     }
 
-    /// Keeps a connection for the next who wants one.
+    /// Keeps a connection for the next who wants one, unless that goes elsewhere.
     pub(super) fn put_back(&self, wire: Wire) {
         let mut idle = self.idle.lock();
-        if idle.len() < MOST_IDLE {
+        if idle.len() < MOST_IDLE && wire.at == self.favourite.load(Ordering::Relaxed) {
             idle.push(wire);
         }
     }
 
-    /// The node that answers serves nobody now: the next one is asked first from here on.
-    pub(super) fn turn_away(&self) {
-        self.idle.lock().clear();
-        let next = (self.favourite.load(Ordering::Relaxed) + 1) % self.addresses.len();
-        self.favourite.store(next, Ordering::Relaxed);
+    /// The node at the other end serves nobody now: the next one is asked first from here on.
+    pub(super) fn turn_away(&self, from: &Wire) {
+        let next = (from.at + 1) % self.addresses.len();
+        if next != from.at {
+            self.idle.lock().retain(|wire| wire.at != from.at);
+            // Unless another was found meanwhile.
+            let _ = self.favourite.compare_exchange(from.at, next, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 }

@@ -18,6 +18,8 @@ use crate::sockets;
 /// One connection to a node.
 #[derive(Debug)]
 pub(super) struct Wire {
+    /// Which of the addresses that the client knows is at the other end.
+    pub at: usize,
     stream: TcpStream,
     input: BytesMut,
     /// What was told without being asked for.
@@ -51,11 +53,11 @@ impl Told {
 }
 
 impl Wire {
-    pub(super) async fn connect(address: &str) -> Result<Self, ClientError> {
+    pub(super) async fn connect(address: &str, at: usize) -> Result<Self, ClientError> {
         let cannot = |error| ClientError::Connect(address.to_owned(), error);
         let stream = TcpStream::connect(address).await.map_err(cannot)?;
         sockets::prepare(&stream, PATIENCE).map_err(cannot)?;
-        Ok(Self { stream, input: BytesMut::with_capacity(4096), pushes: VecDeque::new(), cluster: None })
+        Ok(Self { at, stream, input: BytesMut::with_capacity(4096), pushes: VecDeque::new(), cluster: None })
     }
 
     /// Whether it can be used again: it has neither ended, nor is there anything to read.

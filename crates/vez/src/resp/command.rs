@@ -19,6 +19,8 @@ pub(crate) enum Command {
         ttl_ms: Option<u64>,
         /// And so long it waits; as long as it is connected, if nothing is said.
         wait_ms: Option<u64>,
+        /// It is told at once if the node is no member: it has others to ask.
+        elsewhere: bool,
     },
     /// To give it back.
     Unlock {
@@ -110,7 +112,7 @@ pub(crate) enum NoCommand {
     Fence(#[from] NoFence),
 }
 
-const LOCK: &str = "LOCK name [TTL milliseconds] [WAIT milliseconds]";
+const LOCK: &str = "LOCK name [TTL milliseconds] [WAIT milliseconds] [ELSEWHERE]";
 const UNLOCK: &str = "UNLOCK name fence";
 const EXTEND: &str = "EXTEND name fence milliseconds";
 const LS: &str = "LS [prefix] [COUNT number]";
@@ -216,18 +218,20 @@ impl Command {
 
 fn lock(rest: &[&[u8]]) -> Result<Command, NoCommand> {
     let Some((name, rest)) = rest.split_first() else { return Err(NoCommand::Arguments("LOCK", LOCK)) };
-    let (mut ttl_ms, mut wait_ms) = (None, None);
+    let (mut ttl_ms, mut wait_ms, mut elsewhere) = (None, None, false);
     let mut options = Options::new(rest, LOCK);
     while let Some(option) = options.next() {
         if option.is("TTL") {
             ttl_ms = Some(options.number()?);
         } else if option.is("WAIT") {
             wait_ms = Some(options.number()?);
+        } else if option.is("ELSEWHERE") {
+            elsewhere = true;
         } else {
             return Err(options.unknown(option));
         }
     }
-    Ok(Command::Lock { name: Name::new(name)?, ttl_ms, wait_ms })
+    Ok(Command::Lock { name: Name::new(name)?, ttl_ms, wait_ms, elsewhere })
 }
 
 fn list(rest: &[&[u8]]) -> Result<Command, NoCommand> {

@@ -220,7 +220,7 @@ impl Connection {
 
     fn execute(&mut self, command: Command) -> Step {
         match command {
-            Command::Lock { name, ttl_ms, wait_ms } => self.lock(name, ttl_ms, wait_ms),
+            Command::Lock { name, ttl_ms, wait_ms, elsewhere } => self.lock(name, ttl_ms, wait_ms, elsewhere),
             Command::Unlock { name, fence } => Step::Say(self.unlock(name, fence)),
             Command::Extend { name, fence, by_ms } => Step::Say(self.extend(&name, fence, by_ms)),
             command => self.attend(command),

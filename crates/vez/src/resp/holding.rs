@@ -52,7 +52,7 @@ pub(super) struct Locked {
 }
 
 impl Connection {
-    pub(super) fn lock(&mut self, name: Name, ttl_ms: Option<u64>, wait_ms: Option<u64>) -> Step {
+    pub(super) fn lock(&mut self, name: Name, ttl_ms: Option<u64>, wait_ms: Option<u64>, elsewhere: bool) -> Step {
         let held = self.held.range((name.clone(), Fence::FIRST)..).next().filter(|((held, _), _)| *held == name);
         if let Some((_, held)) = held {
             return Step::Say(self.already(held));
@@ -95,7 +95,7 @@ impl Connection {
             first => {
                 let inner = Arc::clone(&self.seat.inner);
                 Step::Wait(Box::pin(async move {
-                    let result = inner.patiently(patience, first, || ask(&name)).await;
+                    let result = inner.patiently(patience, elsewhere, first, || ask(&name)).await;
                     Outcome::Locked(Box::new(Locked { result, own: take(&own), ttl }))
                 }))
             }

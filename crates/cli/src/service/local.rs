@@ -35,11 +35,11 @@ const NOTE: &str = "nodes";
 
 /// Notes that this user runs a node, with its data there. Where one was, `vez lock` does not start another of its own: it would be
 /// a cluster of its own, and know nothing of the locks of the first; or not have a majority of the votes.
-pub(crate) fn note_node(data: &Path) -> Result<()> {
-    let Ok(folder) = folder() else { return Ok(()) }; // A user without a home has no local node either.
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+pub(crate) fn note_node(data: &Path) {
+    let Ok(folder) = folder() else { return }; // A user without a home has no local node either.
     let data = data.canonicalize().unwrap_or_else(|_| data.to_owned());
-    fs::write(folder.join(NOTE), data.as_os_str().as_bytes()).context("cannot write to the folder of the user")
+    // Users that services run as have often no home that they may write to; then `vez lock` cannot start a node there either.
+    let _ = fs::create_dir_all(&folder).and_then(|()| fs::write(folder.join(NOTE), data.as_os_str().as_bytes()));
 }
 
 fn refuse_where_one_was() -> Result<()> {
@@ -72,7 +72,12 @@ pub(crate) async fn client(target: &Target, name: &str) -> Result<Client> {
     }
     refuse_where_one_was()?;
     let folder = cluster()?.join("1");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    fs::create_dir_all(&folder).with_context(|| {
+        format!(
+            "no node answers at {DEFAULT_CLIENT}; say where one is with --addr (one could be started, but the folder {} cannot be made)",
+            folder.display()
+        )
+    })?;
     let lock = File::create(folder.join("start.lock")).context("cannot make a file in the folder of the user")?;
     lock.lock().context("cannot lock a file in the folder of the user")?;
     // Somebody may have started it meanwhile.

@@ -48,7 +48,7 @@ Where nothing is said about a node and none was ever run on this machine by this
 
 Examples:
   vez lock backup -- pg_dump -f backup.sql orders
-  vez lock -n deploy -- ./deploy.sh || echo 'somebody else deploys'
+  vez lock -n -E 0 deploy -- ./deploy.sh      if somebody else does, that is fine
   vez lock -w 10 -E 99 report -- make report
 
 Exit code: that of the command, or 128 and its signal; 1 or CODE if somebody else has the lock; 75 if it was lost; 126 or 127 if the command cannot be run or found; 2 could not ask, or the node cannot tell."
@@ -75,7 +75,7 @@ pub(crate) struct Args {
     #[arg(long)]
     verbose: bool,
     /// As flock(1) has it: nobody else at the same time. It is always so.
-    #[arg(short = 'x', long, visible_short_alias = 'e', hide = true)]
+    #[arg(short = 'x', long, short_alias = 'e', hide = true)]
     exclusive: bool,
     /// The name of the lock.
     name: OsString,

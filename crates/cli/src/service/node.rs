@@ -131,7 +131,7 @@ impl Args {
         let node = builder.start().await?;
         let is_looked_for = node.client_addr().is_some_and(|at| at.to_string() == DEFAULT_CLIENT);
         if is_looked_for && !self.detach {
-            local::note_node(&data_is)?;
+            local::note_node(&data_is);
         }
         if let Err(error) = print(&greeting(&node, id, self.json)) {
             tell(format_args!("vez: {error:#}")); // It runs all the same.

@@ -70,7 +70,7 @@ impl Args {
             let node = self.start(number, &data, nodes.first()).await?;
             nodes.push(Arc::new(node));
         }
-        local::note_node(&data)?;
+        local::note_node(&data);
         if !self.json {
             let words = counted(nodes.len(), "node, with its data", "nodes of one cluster, with their data");
             print(&format!("{words} in {}\n", data.display()))?;

@@ -9,7 +9,6 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
-
 use vez_peer::identity::ClusterId;
 
 use super::{ClientError, PATIENCE};

@@ -17,6 +17,7 @@ mod stop;
 mod tell;
 mod time;
 mod up;
+mod voice;
 
 use std::{future::Future, process::ExitCode};
 

@@ -185,7 +185,13 @@ impl Client {
         };
         // How long it is ours is known by a renewal, counted from its sending.
         let keeper = Keeper { pool: Arc::clone(&self.pool), name, fence, ttl: wanted.ttl, wire };
-        timeout(PATIENCE, keeper.start()).await.map_err(|_| silent())?.map(Some)
+        match timeout(PATIENCE, keeper.start()).await.map_err(|_| silent())? {
+            Ok(guard) => Ok(Some(guard)),
+            Err(ClientError::Refused { code, why }) if code == "LOST" => {
+                Err(ClientError::Refused { code: "TRYAGAIN".into(), why }) // Nobody has counted on it yet.
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Lets the node leave its cluster, and waits until it has ended. Who holds something there has so long to come to an end.

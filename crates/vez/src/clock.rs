@@ -13,6 +13,10 @@ const CLOCK: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const CLOCK: ClockId = ClockId::Monotonic;
 
+/// The timers of tokio stand still while the machine sleeps. Whoever waits for a moment on this clock looks at it again after so
+/// long, and is that late at most.
+pub(crate) const GLANCE: Duration = Duration::from_millis(250);
+
 /// Now.
 pub(crate) fn now() -> Nanos {
     let now = clock_gettime(CLOCK);

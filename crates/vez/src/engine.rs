@@ -248,10 +248,8 @@ impl Engine {
                 self.tick();
                 continue;
             }
-            // The timers of tokio do not go on while the machine sleeps. The peer wants to be woken several times a lease, so
-            // that the first of these after the sleep is early enough to tell its clients; it decides nothing by them.
             tokio::select! {
-                () = tokio::time::sleep(left) => {}
+                () = tokio::time::sleep(left.min(clock::GLANCE)) => {}
                 () = self.timer.earlier.notified() => {}
             }
         }

@@ -26,7 +26,7 @@ use vez_peer::{
 };
 
 use crate::{
-    builder::{Builder, DEFAULT_LEASE},
+    builder::Builder,
     clock,
     disk::{DiskThread, Told},
     engine::{Asked, Engine, Presence},
@@ -264,11 +264,6 @@ impl Inner {
         if let Some(mut tasks) = self.tasks.try_lock() {
             tasks.abort_all();
         }
-    }
-
-    /// How long a membership lasts without being renewed.
-    pub(crate) fn lease(&self) -> clock::Nanos {
-        self.engine.look(|peer| peer.charter().lease).unwrap_or(clock::nanos(DEFAULT_LEASE))
     }
 
     pub(crate) fn is_leaving(&self) -> bool {

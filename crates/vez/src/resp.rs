@@ -8,7 +8,7 @@ mod reply;
 mod request;
 mod words;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc};
 
 use tokio::net::{TcpListener, TcpStream};
 use tracing::debug;
@@ -16,7 +16,7 @@ use tracing::debug;
 pub(crate) use self::command::MOST_COUNT;
 use self::connection::Connection;
 pub(crate) use self::words::{listing, picture, standing, status};
-use crate::{door::Door, node::Inner, sockets};
+use crate::{door::Door, node::Inner};
 
 const CLIENTS: Door = Door {
     whom: "clients",
@@ -33,10 +33,6 @@ pub(crate) async fn accept(listener: TcpListener, inner: Arc<Inner>, password: O
         let connection = Connection::new(Arc::clone(&inner), from, number, password.clone());
         let inner = Arc::clone(&inner);
         async move {
-            // A client whose machine is gone is noticed within about a lease: what it held is not to be kept for long.
-            if let Err(error) = sockets::prepare(&stream, Duration::from_nanos(inner.lease())) {
-                debug!(%from, %error, "a connection could not be prepared");
-            }
             inner.engine.metrics.connections.inc();
             if let Err(error) = connection.run(stream).await {
                 debug!(%from, %error, "a client is gone");

@@ -58,13 +58,15 @@ pub(crate) struct Lease {
     stop: AtomicU64,
     /// Which cluster it is a member of.
     cluster: OnceLock<ClusterId>,
-    /// So long before that its clients are warned.
+    /// How long it lasts without being renewed.
+    pub term: Nanos,
+    /// So long before its end clients are warned.
     pub warning: Nanos,
 }
 
 impl Lease {
-    pub(crate) fn new(warning: Nanos) -> Self {
-        Self { stop: AtomicU64::new(0), cluster: OnceLock::new(), warning }
+    pub(crate) fn new(term: Nanos, warning: Nanos) -> Self {
+        Self { stop: AtomicU64::new(0), cluster: OnceLock::new(), term, warning }
     }
 
     pub(crate) fn set(&self, stop: Nanos) {
@@ -144,6 +146,11 @@ impl Session {
         self.losses.borrow().contain(name, fence)
     }
 
+    /// How long its node is a member without being renewed: nothing that is held here is promised for longer.
+    pub(crate) fn term(&self) -> Nanos {
+        self.lease.term
+    }
+
     /// Whose fences it is given. A node that grants something is a member of a cluster.
     pub(crate) fn cluster(&self) -> ClusterId {
         self.lease.cluster.get().copied().unwrap_or(ClusterId(0))
@@ -184,7 +191,7 @@ impl Session {
                 return;
             }
             // It may have been renewed meanwhile, or be lost.
-            let _ = tokio::time::timeout(left, losses.wait_for(is_near)).await;
+            let _ = tokio::time::timeout(left.min(clock::GLANCE), losses.wait_for(is_near)).await;
         }
     }
 }

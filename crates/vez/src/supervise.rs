@@ -112,7 +112,7 @@ fn begin(inner: &Inner, contents: Contents) {
     info!(node = %id, incarnation = incarnation.0, address = %settings.address, "begins");
     let default = Habits::default();
     let habits = Habits { idle: settings.idle.unwrap_or(default.idle), ..default };
-    let lease = Lease::new(charter.stop() - charter.danger());
+    let lease = Lease::new(charter.lease, charter.stop() - charter.danger());
     let start = match founds {
         Some((cluster, first_view)) if disk == Disk::empty() => Start::Found { cluster, first_view },
         _ => Start::Join { disk: Box::new(disk), seeds: [&settings.seeds[..], &seeds].concat() },

@@ -18,15 +18,25 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// One that leaves, and one that stays.
 async fn two() -> (TempDir, Node, Node) {
+    let (folder, leaves, stays, _) = two_with(Duration::from_millis(1500)).await;
+    (folder, leaves, stays)
+}
+
+/// The same with a lease that the one that leaves does not know at first, and a client that has been connected to it since then.
+async fn two_with(lease: Duration) -> (TempDir, Node, Node, TcpStream) {
     let folder = tempfile::tempdir().unwrap();
     let builder =
         |number: u16| Node::builder(number, folder.path().join(number.to_string())).client_addr("127.0.0.1:0");
-    let stays = builder(1).bootstrap().lease(Duration::from_millis(1500)).start().await.unwrap();
+    let stays = builder(1).bootstrap().lease(lease).start().await.unwrap();
     let leaves = builder(2).join([stays.peer_addr().to_string()]).start().await.unwrap();
+    let mut early = TcpStream::connect(leaves.client_addr().unwrap()).await.unwrap();
+    early.write_all(b"PING\r\n").await.unwrap();
+    let mut answer = [0; 7];
+    early.read_exact(&mut answer).await.unwrap();
     for node in [&stays, &leaves] {
         timeout(LONG, node.ready()).await.expect("it becomes a member");
     }
-    (folder, leaves, stays)
+    (folder, leaves, stays, early)
 }
 
 /// Waits for `x` there; when it was had.
@@ -44,10 +54,8 @@ async fn wait_for_x(node: Node) -> JoinHandle<Instant> {
     waiting
 }
 
-#[tokio::test]
-async fn a_client_that_does_not_listen_is_given_until_its_deadline() {
-    let (_folder, leaves, stays) = two().await;
-    let mut client = TcpStream::connect(leaves.client_addr().unwrap()).await.unwrap();
+/// A client that takes `x` and then neither reads nor closes has it until its deadline, whatever its node does.
+async fn check_given_until_its_deadline(mut client: TcpStream, leaves: Node, stays: Node) {
     client.write_all(b"LOCK x\r\n").await.unwrap();
     let mut granted = [0; 27];
     client.read_exact(&mut granted).await.unwrap();
@@ -59,11 +67,25 @@ async fn a_client_that_does_not_listen_is_given_until_its_deadline() {
         answer.push(client.read_u8().await.unwrap());
     }
     let left: u64 = String::from_utf8(answer).unwrap().trim_start_matches(':').trim().parse().unwrap();
-    // From here on it neither reads nor closes: it works.
+    // From here on it works.
     let left_cluster = timeout(LONG, leaves.leave(Duration::ZERO)).await.expect("in time");
     let had = timeout(LONG, next).await.expect("in time").unwrap();
     assert!(had >= sent + Duration::from_millis(left), "two had it at once");
     assert_eq!(left_cluster, Ended::Left);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_listen_is_given_until_its_deadline() {
+    let (_folder, leaves, stays) = two().await;
+    let client = TcpStream::connect(leaves.client_addr().unwrap()).await.unwrap();
+    check_given_until_its_deadline(client, leaves, stays).await;
+}
+
+#[tokio::test]
+async fn one_that_came_before_its_node_knew_the_lease_is_given_as_long() {
+    // Longer than the usual one, which the node goes by until it has heard of this.
+    let (_folder, leaves, stays, early) = two_with(Duration::from_secs(6)).await;
+    check_given_until_its_deadline(early, leaves, stays).await;
 }
 
 #[tokio::test]

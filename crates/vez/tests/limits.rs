@@ -63,6 +63,17 @@ async fn a_connection_has_one_of_each() {
 }
 
 #[tokio::test]
+async fn a_connection_has_so_many_locks_with_a_time_of_their_own() {
+    let (_folder, node) = node().await;
+    let mut requests: String = (0..=128).map(|number| format!("LOCK a/{number} TTL 60000\r\n")).collect();
+    requests += "LOCK b\r\nQUIT\r\n";
+    let answers = all_answers(node.client_addr().unwrap(), requests.as_bytes()).await;
+    let refused: Vec<&str> = answers.split("\r\n").filter(|line| line.starts_with('-')).collect();
+    assert_eq!(refused, ["-TOOMANY a connection holds at most 128 locks with a TTL; take another"]);
+    assert!(answers.ends_with("\r\n+OK\r\n") && answers.matches("$20\r\n").count() == 128 + 1, "{answers}");
+}
+
+#[tokio::test]
 async fn nobody_calls_itself_by_a_long_name() {
     let (_folder, node) = node().await;
     let address = node.client_addr().unwrap().to_string();

@@ -3,7 +3,7 @@
 mod load;
 mod table;
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -22,7 +22,7 @@ const NODES: u16 = 3;
 #[command(
     after_help = "Nodes, clients and what they are compared with share this machine, one after the other and in turns, so that the ratios mean something where the numbers do not. \
 The bare table is a lock server without anything that makes one safe: one process, a table in memory behind the same protocol, no other node, no lease, no fence that \
-survives a restart.
+survives a restart; where a lock is passed on, its three holders are clients of it. Holders at three nodes are in the processes of these, or clients by RESP.
 
 Examples:
   vez bench
@@ -46,6 +46,7 @@ struct Measured {
     one: Pair,
     many: Pair,
     handovers: Pair,
+    resp_handovers: Pair,
 }
 
 /// Ours, and what it is compared with.
@@ -82,18 +83,22 @@ async fn measure(folder: &std::path::Path, time: Duration) -> Result<Measured> {
         node.ready().await;
         nodes.push(Arc::new(node));
     }
-    let node = nodes[0].client_addr().context("a node that clients can reach")?;
+    let at: Vec<SocketAddr> = nodes.iter().filter_map(|node| node.client_addr()).collect();
+    let node = *at.first().context("a node that clients can reach")?;
     let table = table::start().await?;
-    let bar = progress((ROUNDS * 8) as u64, "measurements");
+    let bar = progress((ROUNDS * 10) as u64, "measurements");
     let (mut in_process, mut ping_pong) = (Vec::new(), Vec::new());
-    let (mut one, mut many, mut handovers) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
+    let (mut one, mut many, mut handovers, mut resp_handovers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
         in_process.push(load::in_process(&nodes[0], time).await?);
         ping_pong.push(load::ping_pong(time).await?);
-        one.push((load::own_names(node, 1, time).await?, load::own_names(table, 1, time).await?));
-        many.push((load::own_names(node, CONNECTIONS, time).await?, load::own_names(table, CONNECTIONS, time).await?));
-        handovers.push((load::between_nodes(&nodes, time).await?, load::one_name(table, NODES.into(), time).await?));
-        bar.inc(8);
+        let own = |address, clients| load::own_names(address, clients, time);
+        one.push(in_turns(round, own(node, 1), own(table, 1)).await?);
+        many.push(in_turns(round, own(node, CONNECTIONS), own(table, CONNECTIONS)).await?);
+        let bare = || load::one_name(vec![table; nodes.len()], time);
+        handovers.push(in_turns(round, load::between_nodes(&nodes, time), bare()).await?);
+        resp_handovers.push(in_turns(round, load::one_name(at.clone(), time), bare()).await?);
+        bar.inc(10);
     }
     bar.finish_and_clear();
     Ok(Measured {
@@ -102,7 +107,22 @@ async fn measure(folder: &std::path::Path, time: Duration) -> Result<Measured> {
         one: pair(one),
         many: pair(many),
         handovers: pair(handovers),
+        resp_handovers: pair(resp_handovers),
     })
+}
+
+/// Ours and what it is compared with, one after the other; in every second round the other way round.
+async fn in_turns(
+    round: usize,
+    ours: impl Future<Output = Result<Rate>>,
+    bare: impl Future<Output = Result<Rate>>,
+) -> Result<(Rate, Rate)> {
+    if round.is_multiple_of(2) {
+        Ok((ours.await?, bare.await?))
+    } else {
+        let bare = bare.await?;
+        Ok((ours.await?, bare))
+    }
 }
 
 fn median(mut rates: Vec<Rate>) -> Rate {
@@ -125,6 +145,7 @@ fn as_json(measured: &Measured) -> String {
         "resp_one_connection": pair(&measured.one),
         "resp_64_connections": pair(&measured.many),
         "handovers_between_3_nodes": pair(&measured.handovers),
+        "resp_handovers_between_3_nodes": pair(&measured.resp_handovers),
     });
     format!("{object:#}\n")
 }
@@ -138,7 +159,8 @@ fn words(measured: &Measured) -> String {
     let mut out = format!("{:<46}{:>12}{:>14}{:>9}\n", "a second", "vez", "bare table", "ratio");
     out += &pair("lock and unlock, RESP, 1 connection", &measured.one);
     out += &pair("lock and unlock, RESP, 64 connections", &measured.many);
-    out += &pair("one lock passed on between 3 nodes (clients)", &measured.handovers);
+    out += &pair("one lock passed on between 3 nodes", &measured.handovers);
+    out += &pair("the same between RESP clients of 3 nodes", &measured.resp_handovers);
     let time = format!("{:.2} µs each", 1e6 / measured.in_process);
     out += &line("lock and release in process", measured.in_process, time);
     let trips = format!("{:.1} µs each", 1e6 / measured.ping_pong);

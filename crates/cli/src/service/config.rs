@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde::Deserialize;
 
 /// Where it is looked for.
@@ -69,13 +69,15 @@ impl Config {
 /// The password that clients have to say: from a file, or from the environment.
 pub(crate) fn password(file: Option<&Path>) -> Result<Option<String>> {
     let Some(file) = file else {
-        let password = std::env::var(PASSWORD).ok();
-        anyhow::ensure!(password.as_deref() != Some(""), "VEZ_PASSWORD is empty; put the password in it, or unset it");
-        return Ok(password);
+        let Some(password) = std::env::var_os(PASSWORD) else { return Ok(None) };
+        let password =
+            password.into_string().map_err(|_| anyhow!("VEZ_PASSWORD is no UTF-8; choose another password"))?;
+        ensure!(!password.is_empty(), "VEZ_PASSWORD is empty; put the password in it, or unset it");
+        return Ok(Some(password));
     };
     let text = fs::read_to_string(file).with_context(|| format!("cannot read the password in {}", file.display()))?;
     let password = text.trim_end_matches(['\r', '\n']).to_owned();
-    anyhow::ensure!(
+    ensure!(
         !password.is_empty(),
         "there is no password in {}; write one, or leave --password-file out",
         file.display()

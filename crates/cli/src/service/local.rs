@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
@@ -79,7 +79,12 @@ pub(crate) async fn client(target: &Target, name: &str) -> Result<Client> {
         )
     })?;
     let lock = File::create(folder.join("start.lock")).context("cannot make a file in the folder of the user")?;
-    lock.lock().context("cannot lock a file in the folder of the user")?;
+    while let Err(error) = lock.try_lock() {
+        if let TryLockError::Error(error) = error {
+            bail!("cannot lock a file in the folder of the user: {error}");
+        }
+        tokio::time::sleep(PAUSE).await; // Somebody else is about to start it.
+    }
     // Somebody may have started it meanwhile.
     match connect().await {
         Err(error) if is_nobody_there(&error) => {}
@@ -88,9 +93,13 @@ pub(crate) async fn client(target: &Target, name: &str) -> Result<Client> {
     let log = folder.join("node.log");
     let out = File::options().create(true).append(true).open(&log).context("cannot write the log of the node")?;
     let vez = std::env::current_exe().context("cannot find this very program")?;
-    let mut node = Command::new(vez)
-        .args(["node", "--id", "1", "--bootstrap", "--detach", "--data"])
-        .arg(&folder)
+    let mut node = Command::new(vez);
+    node.args(["node", "--id", "1", "--bootstrap", "--detach", "--data"]).arg(&folder);
+    if let Some(file) = &target.password_file {
+        let file = file.canonicalize().with_context(|| format!("cannot find {}", file.display()))?;
+        node.arg("--password-file").arg(file);
+    }
+    let mut node = node
         .current_dir(&folder)
         .env_remove("VEZ_CONFIG")
         .stdin(Stdio::null())

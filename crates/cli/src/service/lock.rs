@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, ensure};
 use rustix::{
-    process::{Pid, Signal, getpgrp, kill_process},
+    process::{Pid, Signal, getpgid, getpgrp, kill_process},
     termios::tcgetpgrp,
 };
 use tokio::{
@@ -21,8 +21,7 @@ use tokio::{
 };
 use vez::{Client, ClientError, Loss, RemoteGuard, Wanted};
 
-use super::{child, local, remote::Remote, show, tell::text, time};
-use crate::output::tell;
+use super::{child, local, remote::Remote, show, tell::text, time, voice::Voice};
 
 /// The lock was lost, and the command was ended.
 const LOST: u8 = 75;
@@ -90,63 +89,26 @@ impl Args {
             self.ttl.is_none_or(|ttl| ttl.as_millis() > 0),
             "a --ttl of nothing would be over at once; take 1s or so"
         );
-        let target = self.remote.target()?;
-        let who = self.who();
-        let client =
-            if target.given { target.connect_as(Some(who)).await? } else { local::client(&target, &who).await? };
-        let wait = if self.nonblock { Some(Duration::ZERO) } else { self.wait };
-        let begin = Instant::now();
-        let mut obtained = pin!(self.obtain(&client, Wanted { ttl: self.ttl, wait }));
+        let (mut signals, voice) = (Signals::new()?, Voice::new()?);
         let guard = tokio::select! {
-            guard = &mut obtained => guard?,
-            () = self.explain(&client, begin) => obtained.await?,
+            guard = self.acquire(&voice) => guard?,
+            signal = signals.next() => return Ok(ended_by(signal.as_raw())),
         };
-        let Some(guard) = guard else {
-            if self.verbose {
-                tell(format_args!("vez: {} was not to be had: {}", self.shown(), self.in_the_way(&client).await.0));
-            }
-            return Ok(ExitCode::from(self.conflict_exit_code));
-        };
-        if self.verbose {
-            tell(format_args!("vez: getting {} took {:.6} seconds", self.shown(), begin.elapsed().as_secs_f64()));
-        }
+        let Some(guard) = guard else { return Ok(ExitCode::from(self.conflict_exit_code)) };
         let mut command = tokio::process::Command::from(child::command(&self.command)?);
         command.env("VEZ_LOCK_NAME", &self.name).env("VEZ_LOCK_FENCE", guard.fence().to_string());
         command.env("VEZ_LOCK_CLUSTER", guard.cluster().to_string());
-        let mut signals = Signals::new()?;
         let mut child = command.spawn().context("cannot start the command")?;
         let ended = tokio::select! {
             ended = attend(&mut child, &mut signals) => Some(ended?),
             () = guard.lost() => None,
-            () = self.warn(&guard) => None,
+            () = self.warn(&guard, &voice) => None,
         };
         match ended {
             // What it did before its deadline it did alone.
-            Some(status) if !guard.is_lost() => {
-                let released = tokio::select! {
-                    released = guard.release() => released,
-                    _ = signals.next() => Ok(()), // The end of the connection releases it too.
-                };
-                match released {
-                    Ok(()) => Ok(code(status)),
-                    Err(ClientError::Refused { why, .. }) => {
-                        tell(format_args!(
-                            "vez: the command is done, and {} may have been lost before: {why}",
-                            self.shown()
-                        ));
-                        Ok(ExitCode::from(LOST))
-                    }
-                    Err(error) => {
-                        tell(format_args!(
-                            "vez: the command is done, and {} could not be released: {error}",
-                            self.shown()
-                        ));
-                        Ok(code(status))
-                    }
-                }
-            }
+            Some(status) if !guard.is_lost() => Ok(self.release(guard, status, &mut signals, &voice).await),
             Some(_) => {
-                tell(format_args!("vez: {} was lost while the command ran", self.shown()));
+                voice.say(format_args!("{} was lost while the command ran", self.shown()));
                 Ok(ExitCode::from(LOST))
             }
             None => {
@@ -154,9 +116,56 @@ impl Args {
                     Some(Loss::Told) => "its node has taken it away: by force, or since it leaves",
                     Some(Loss::Unheard) | None => "its node cannot be heard any more",
                 };
-                tell(format_args!("vez: {} is lost, {how}; ending the command", self.shown()));
+                voice.say(format_args!("{} is lost, {how}; ending the command", self.shown()));
                 self.end(&mut child, &mut signals).await?;
                 Ok(ExitCode::from(LOST))
+            }
+        }
+    }
+
+    /// Finds a node, and takes the lock, if it can be had in time.
+    async fn acquire(&self, voice: &Voice) -> Result<Option<RemoteGuard>> {
+        let target = self.remote.target()?;
+        let who = self.who();
+        let client =
+            if target.given { target.connect_as(Some(who)).await? } else { local::client(&target, &who).await? };
+        let wait = if self.nonblock { Some(Duration::ZERO) } else { self.wait };
+        let begin = Instant::now();
+        let mut obtained = pin!(self.obtain(&client, Wanted { ttl: self.ttl, wait }, voice));
+        let guard = tokio::select! {
+            guard = &mut obtained => guard?,
+            () = self.explain(&client, begin, voice) => obtained.await?,
+        };
+        if self.verbose {
+            match &guard {
+                Some(_) => {
+                    let took = begin.elapsed().as_secs_f64();
+                    voice.say(format_args!("getting {} took {took:.6} seconds", self.shown()));
+                }
+                None => {
+                    let what = self.in_the_way(&client).await.0;
+                    voice.say(format_args!("{} was not to be had: {what}", self.shown()));
+                }
+            }
+        }
+        Ok(guard)
+    }
+
+    /// Releases the lock of a command that has ended in time: its code, unless the node says that it was lost before.
+    async fn release(&self, guard: RemoteGuard, status: ExitStatus, signals: &mut Signals, voice: &Voice) -> ExitCode {
+        let released = tokio::select! {
+            released = guard.release() => released,
+            _ = signals.next() => Ok(()), // The end of the connection releases it too.
+        };
+        match released {
+            Ok(()) => code(status),
+            Err(ClientError::Refused { why, .. }) => {
+                voice.say(format_args!("the command is done, and {} may have been lost before: {why}", self.shown()));
+                ExitCode::from(LOST)
+            }
+            Err(error) => {
+                voice.say(format_args!("the command is done, and {} could not be released: {error}", self.shown()));
+                code(status)
             }
         }
     }
@@ -175,7 +184,7 @@ impl Args {
 
     /// Takes the lock, if it can be had in time. A node that cannot tell yet is asked again; if it goes while we wait, it or
     /// another comes back.
-    async fn obtain(&self, client: &Client, wanted: Wanted) -> Result<Option<RemoteGuard>> {
+    async fn obtain(&self, client: &Client, wanted: Wanted, voice: &Voice) -> Result<Option<RemoteGuard>> {
         let begin = Instant::now();
         let tries = wanted.wait.is_some_and(|wait| wait.is_zero());
         let patience = if tries { Some(PATIENCE) } else { wanted.wait };
@@ -183,6 +192,7 @@ impl Args {
         loop {
             let wait = wanted.wait.map(|wait| wait.saturating_sub(begin.elapsed()));
             let error = match client.lock_with(self.name.as_bytes(), Wanted { wait, ..wanted }).await {
+                Ok(Some(guard)) if guard.is_lost() => continue, // This process was asleep meanwhile.
                 Err(error) if error.is_temporary() || (error.is_unreachable() && !tries) => error,
                 outcome => return Ok(outcome?),
             };
@@ -191,7 +201,7 @@ impl Args {
             }
             if error.is_unreachable() && !told {
                 told = true;
-                tell(format_args!("vez: {:#}; still waiting for {}", anyhow!(error), self.shown()));
+                voice.say(format_args!("{:#}; still waiting for {}", anyhow!(error), self.shown()));
             }
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -199,19 +209,19 @@ impl Args {
     }
 
     /// Says why we wait, once that takes a while.
-    async fn explain(&self, client: &Client, begin: Instant) {
+    async fn explain(&self, client: &Client, begin: Instant, voice: &Voice) {
         sleep(SOON.saturating_sub(begin.elapsed())).await;
         let (what, is_usual) = self.in_the_way(client).await;
         if !is_usual || self.verbose || std::io::stderr().is_terminal() {
-            tell(format_args!("vez: waiting for {}: {what}", self.shown()));
+            voice.say(format_args!("waiting for {}: {what}", self.shown()));
         }
     }
 
     /// Says that the lock will be lost, and waits until it is.
-    async fn warn(&self, guard: &RemoteGuard) {
+    async fn warn(&self, guard: &RemoteGuard, voice: &Voice) {
         guard.danger().await;
         if guard.loss().is_none() {
-            tell(format_args!("vez: {} will soon be lost: its node leaves, or is not heard", self.shown()));
+            voice.say(format_args!("{} will soon be lost: its node leaves, or is not heard", self.shown()));
         }
         guard.lost().await;
     }
@@ -245,30 +255,42 @@ async fn attend(child: &mut Child, signals: &mut Signals) -> Result<ExitStatus> 
         tokio::select! {
             status = child.wait() => return status.context("cannot wait for the command"),
             // What a terminal sends, it sends to the command as well.
-            signal = signals.next() => if !(matches!(signal, Signal::INT | Signal::QUIT) && is_in_foreground()) {
+            signal = signals.next() => if !(matches!(signal, Signal::INT | Signal::QUIT) && hears_terminal(child)) {
                 send(child, signal);
             },
         }
     }
 }
 
+fn pid(child: &Child) -> Option<Pid> {
+    child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
+}
+
 fn send(child: &Child, signal: Signal) {
-    let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    if let Some(pid) = pid {
+    if let Some(pid) = pid(child) {
         let _ = kill_process(pid, signal); // It may have ended this very moment.
     }
 }
 
 fn code(status: ExitStatus) -> ExitCode {
-    let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(2);
-    ExitCode::from(u8::try_from(code).unwrap_or(2))
+    match (status.code(), status.signal()) {
+        (Some(code), _) => ExitCode::from(u8::try_from(code).unwrap_or(2)),
+        (None, signal) => ended_by(signal.unwrap_or(0)),
+    }
 }
 
-/// The signals that are handed on.
+/// What a shell makes of a signal.
+fn ended_by(signal: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(128 + signal).unwrap_or(2))
+}
+
+/// The signals that are for the command; or for us, as long as there is none.
 struct Signals(Vec<(Signal, tokio::signal::unix::Signal)>);
 
 impl Signals {
     fn new() -> Result<Self> {
+        // Whoever has started us may not have cared about its children. We do: their codes are to be had only then.
+        let _children = signal(SignalKind::child()).context("cannot heed signals")?;
         use SignalKind as Kind;
         let always = [
             (Signal::TERM, Kind::terminate()),
@@ -302,9 +324,11 @@ impl Signals {
 }
 
 /// Whether we, and the command with us, are who a terminal sends its signals to.
-fn is_in_foreground() -> bool {
+fn hears_terminal(child: &Child) -> bool {
     let terminal = std::fs::File::open("/dev/tty").ok();
-    terminal.and_then(|terminal| tcgetpgrp(terminal).ok()).is_some_and(|group| group == getpgrp())
+    let foreground = terminal.and_then(|terminal| tcgetpgrp(terminal).ok());
+    let ours = getpgrp();
+    foreground == Some(ours) && pid(child).is_some_and(|child| getpgid(Some(child)) == Ok(ours))
 }
 
 /// Whether a signal was ignored when we began.

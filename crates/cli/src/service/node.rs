@@ -4,6 +4,7 @@ use std::{io::IsTerminal, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
+use tracing_appender::non_blocking::WorkerGuard;
 use vez::{Ended, Node};
 
 use super::{
@@ -95,7 +96,7 @@ impl Args {
 
     pub(crate) async fn run(self) -> Result<ExitCode> {
         let config = Config::read(self.config.as_deref())?;
-        log();
+        let _log = log();
         let address = |said: Option<String>, configured: Option<String>, port: u16| {
             said.or(configured).unwrap_or_else(|| format!("127.0.0.1:{port}"))
         };
@@ -176,12 +177,16 @@ pub(crate) fn allow_many_connections() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }); // Then they stay few.
 }
 
-/// What happens goes to standard error; RUST_LOG says how much.
-pub(crate) fn log() {
+/// What happens goes to standard error, as long as this is kept; RUST_LOG says how much. A thread of its own writes it: a node does
+/// not wait for who reads, or does not.
+#[must_use]
+pub(crate) fn log() -> WorkerGuard {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
+    let (writer, guard) = tracing_appender::non_blocking(std::io::stderr());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(writer)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
+    guard
 }

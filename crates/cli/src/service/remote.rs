@@ -1,11 +1,11 @@
 //! Where a node is, for those who want something of it.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use vez::{Client, ClientError};
 
-use super::config::{self, Config};
+use super::config::{self, Config, FILE};
 
 /// Where clients find a node that nothing is said about.
 pub(crate) const DEFAULT_CLIENT: &str = "127.0.0.1:7400";
@@ -30,17 +30,34 @@ pub(crate) struct Target {
     /// Whether somebody said so.
     pub given: bool,
     pub password: Option<String>,
+    /// The file that it comes from.
+    pub password_file: Option<PathBuf>,
 }
 
 impl Remote {
     pub(crate) fn target(&self) -> Result<Target> {
         let config = Config::read(self.config.as_deref())?;
-        let file = self.password_file.clone().or(config.password_file);
-        let given = self.addr.clone().filter(|addr| !addr.is_empty()).or(config.addr).or(config.client);
+        let password_file = self.password_file.clone().or(config.password_file);
+        let password = config::password(password_file.as_deref())?;
+        let said = self.addr.clone().filter(|addr| !addr.is_empty());
+        // Whatever folder one happens to be in may hold a vez.toml.
+        let is_named = said.is_some() || self.config.is_some();
+        let given = said.or(config.addr).or(config.client);
+        if let Some(addr) = &given
+            && password.is_some()
+            && !is_named
+            && !is_here(addr)
+        {
+            bail!(
+                "{FILE} in this folder says that the node is at {addr}, and the password is not sent there unless you say so: with --addr \
+                 or VEZ_ADDR, or --config {FILE}"
+            );
+        }
         Ok(Target {
             given: given.is_some(),
             addr: given.unwrap_or_else(|| DEFAULT_CLIENT.to_owned()),
-            password: config::password(file.as_deref())?,
+            password,
+            password_file,
         })
     }
 
@@ -79,6 +96,12 @@ impl Target {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Whether all these addresses are of this very machine, whatever a name server says.
+fn is_here(addresses: &str) -> bool {
+    let host = |address: &str| address.trim().parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback());
+    addresses.split(',').all(|address| host(address) || address.trim().starts_with("localhost:"))
 }
 
 /// Whether nothing listens there.

@@ -57,9 +57,7 @@ impl Args {
             self.nodes
         );
         let begin = Instant::now();
-        if std::env::var_os("RUST_LOG").is_some() {
-            super::node::log();
-        }
+        let _log = std::env::var_os("RUST_LOG").map(|_| super::node::log());
         let data = match &self.data {
             Some(data) => data.clone(),
             None => local::cluster()?,

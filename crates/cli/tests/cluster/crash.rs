@@ -76,6 +76,24 @@ async fn one_that_was_asleep_past_its_lease_has_lost_and_the_resource_refuses_it
     assert!(machines.lock(sleeper, "t").await.fence() > resource_fence(&mut resource));
 }
 
+/// What a client of its node that does nothing hears when that wakes up.
+#[tokio::test]
+async fn one_that_was_asleep_past_its_lease_tells_its_clients() {
+    let machines = Machines::new(3, LEASE).await;
+    let sleeper = machines.leader().await % 3 + 1;
+    let mut client = TcpStream::connect(&machines.node(sleeper).client).await.unwrap();
+    client.write_all(b"LOCK t\r\nHELLO 3\r\n").await.unwrap();
+    let mut granted = [0; 27];
+    client.read_exact(&mut granted).await.unwrap();
+    machines.node(sleeper).send(Signal::STOP);
+    let _next = machines.lock(sleeper % 3 + 1, "t").await;
+    machines.node(sleeper).send(Signal::CONT);
+    let mut told = String::new();
+    let _ = timeout(LONG, client.read_to_string(&mut told)).await.expect("its connection ends");
+    let lost = format!(">3\r\n$4\r\nlost\r\n$1\r\nt\r\n{}", str::from_utf8(&granted).unwrap());
+    assert!(told.ends_with(&lost), "{told}");
+}
+
 #[tokio::test]
 async fn one_that_was_asleep_past_its_lease_does_not_say_that_a_client_has_it_still() {
     let machines = Machines::new(3, LEASE).await;

@@ -1,9 +1,11 @@
 //! Some nodes, each a process.
 
 use std::{
+    cell::Cell,
+    collections::BTreeMap,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, Output, Stdio},
     time::Duration,
 };
 
@@ -30,6 +32,18 @@ fn vez_in(program: &str) -> Command {
     }
     command.env("HOME", env!("CARGO_TARGET_TMPDIR")).env_remove("XDG_DATA_HOME");
     command
+}
+
+/// The same as a process that ends with the test.
+pub(crate) fn process(command: Command) -> tokio::process::Command {
+    let mut command = tokio::process::Command::from(command);
+    command.kill_on_drop(true);
+    command
+}
+
+/// Waits until a process has ended: what it has said.
+pub(crate) async fn finish(child: tokio::process::Child) -> Output {
+    timeout(LONG, child.wait_with_output()).await.expect("it ends").unwrap()
 }
 
 /// Some nodes of one cluster.
@@ -115,8 +129,13 @@ impl Machines {
 
     /// The number of who leads.
     pub(crate) async fn leader(&self) -> u16 {
-        let status = self.node(1).status().await.expect("it answers");
-        u16::try_from(status["leader"].as_u64().expect("somebody leads")).unwrap()
+        let leader = Cell::new(None);
+        eventually(async || {
+            leader.set(self.node(1).status().await.and_then(|status| status["leader"].as_u64()));
+            leader.get().is_some()
+        })
+        .await;
+        u16::try_from(leader.get().expect("somebody leads")).unwrap()
     }
 
     /// A client of a node.
@@ -138,6 +157,13 @@ impl Machines {
             shown["waiters"] == count
         })
         .await;
+    }
+
+    /// Since which view each member is one, as a node has it.
+    pub(crate) async fn members(&self, number: u16) -> BTreeMap<u64, u64> {
+        let status = self.node(number).status().await.unwrap_or_default();
+        let members = status["members"].as_array().into_iter().flatten();
+        members.filter_map(|member| Some((member["node"].as_u64()?, member["since_view"].as_u64()?))).collect()
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {

@@ -90,10 +90,11 @@ async fn forward(mut from: TcpStream, to: u16, state: &State) -> Option<()> {
 }
 
 impl State {
-    /// Whose address stands in it.
+    /// Whose address stands in it first: the sender's, and then those that it speaks of.
     fn who(&self, bytes: &[u8]) -> Option<u16> {
         let proxies = self.proxies.lock().unwrap();
-        let found = proxies.iter().position(|(at, _)| bytes.windows(at.len()).any(|part| part == at.as_bytes()));
-        found.map(|at| u16::try_from(at + 1).unwrap())
+        let place = |at: &str| bytes.windows(at.len()).position(|part| part == at.as_bytes());
+        let found = (1..).zip(&*proxies).filter_map(|(number, (at, _))| Some((place(at)?, number)));
+        found.min().map(|(_, number)| number)
     }
 }

@@ -19,8 +19,9 @@ use tokio::{
 use vez_peer::{fence::Fence, identity::ClusterId, name::Name};
 
 use super::{
-    ClientError, late, milliseconds,
+    ClientError, milliseconds,
     pool::Pool,
+    silent,
     wire::{Told, Wire},
 };
 use crate::clock::{self, Deadline, Nanos};
@@ -34,13 +35,20 @@ pub struct RemoteGuard {
     cluster: ClusterId,
     kept: Arc<Kept>,
     /// Says that it is to be released, and hears what became of that.
-    release: Option<oneshot::Sender<oneshot::Sender<Result<(), ClientError>>>>,
+    release: Option<oneshot::Sender<Tell>>,
 }
+
+/// Who wants to know what became of a release.
+type Tell = oneshot::Sender<Result<(), ClientError>>;
+/// Done when the guard is released, or dropped.
+type Released = oneshot::Receiver<Tell>;
 
 /// What the guard sees of the task.
 #[derive(Default)]
 struct Kept {
     deadline: AtomicU64,
+    /// When to renew.
+    renewal: AtomicU64,
     /// When to be warned.
     danger: AtomicU64,
     /// The node leaves.
@@ -118,7 +126,7 @@ impl RemoteGuard {
             if left.is_zero() || leaving || lost.borrow_and_update().is_some() {
                 return;
             }
-            let _ = timeout(left, lost.changed()).await;
+            let _ = timeout(left.min(clock::GLANCE), lost.changed()).await;
         }
     }
 
@@ -127,12 +135,14 @@ impl RemoteGuard {
     /// # Errors
     /// If it was lost, or the node cannot be reached.
     pub async fn release(mut self) -> Result<(), ClientError> {
-        let lost =
-            || ClientError::refused("LOST it is lost: its node cannot be reached any more, or has taken it away");
         let (tell, told) = oneshot::channel();
         let asked = self.release.take().is_some_and(|release| release.send(tell).is_ok());
         if asked { told.await.unwrap_or_else(|_| Err(lost())) } else { Err(lost()) }
     }
+}
+
+fn lost() -> ClientError {
+    ClientError::refused("LOST it is lost: its node cannot be reached any more, or has taken it away")
 }
 
 impl fmt::Debug for RemoteGuard {
@@ -146,43 +156,46 @@ impl Keeper {
         let kept = Arc::new(Kept::default());
         let cluster = self.wire.cluster().await?;
         self.renew(&kept).await?;
+        // What may be counted on for so long is not given up by the kernel before.
+        self.wire.be_patient(clock::until(kept.deadline.load(Ordering::Acquire)))?;
         let (release, released) = oneshot::channel();
         let (name, fence, kept_by) = (self.name.clone(), self.fence, Arc::clone(&kept));
         tokio::spawn(self.run(kept, released));
         Ok(RemoteGuard { name, fence, cluster, kept: kept_by, release: Some(release) })
     }
 
-    async fn run(mut self, kept: Arc<Kept>, mut released: oneshot::Receiver<oneshot::Sender<Result<(), ClientError>>>) {
-        loop {
+    async fn run(mut self, kept: Arc<Kept>, mut released: Released) {
+        let loss = loop {
             let deadline = kept.deadline.load(Ordering::Acquire);
-            let left = clock::until(deadline);
+            let renewal = kept.renewal.load(Ordering::Acquire);
             tokio::select! {
                 asked = &mut released => {
-                    let result = timeout(left, self.unlock()).await.unwrap_or_else(|_| Err(ClientError::Broken(late())));
+                    let unlocked = timeout(clock::until(deadline), self.unlock()).await;
                     if let Ok(tell) = asked {
-                        let _ = tell.send(result); // If nobody waits for it, it is released all the same.
+                        let _ = tell.send(unlocked.unwrap_or_else(|_| Err(silent()))); // If nobody waits for it, it is released all the same.
                     }
                     return;
                 }
-                lost = self.is_lost(&kept) => match lost {
-                    Loss::Told => {
-                        kept.lost.send_replace(Some(Loss::Told));
-                        // The end of the connection tells the node that we have taken note: not before the guard is dropped.
-                        let _ = timeout(left, released).await;
-                        return;
+                loss = self.is_lost(&kept) => break loss,
+                () = tokio::time::sleep(clock::until(renewal).min(clock::GLANCE)) => {
+                    if clock::now() < renewal {
+                        continue;
                     }
-                    Loss::Unheard => break,
-                },
-                () = tokio::time::sleep(left / 3) => {
-                    let renewed = timeout(clock::until(deadline), self.renew(&kept)).await;
-                    if !matches!(renewed, Ok(Ok(()))) {
-                        break;
+                    match timeout(clock::until(deadline), self.renew(&kept)).await {
+                        Ok(Ok(())) => {}
+                        Ok(Err(ClientError::Refused { .. })) => break Loss::Told,
+                        Ok(Err(_)) | Err(_) if self.was_told(&kept) => break Loss::Told,
+                        Ok(Err(_)) | Err(_) => break Loss::Unheard,
                     }
                 }
             }
+        };
+        kept.lost.send_replace(Some(loss));
+        // The end of the connection tells the node that we have taken note: not before the guard is dropped, or its time is over.
+        let dropped = timeout(clock::until(kept.deadline.load(Ordering::Acquire)), released).await;
+        if let Ok(Ok(tell)) = dropped {
+            let _ = tell.send(Err(if loss == Loss::Told { lost() } else { silent() })); // It may not want to know.
         }
-        // Nothing of it can be used any more: the connection goes with it.
-        kept.lost.send_replace(Some(Loss::Unheard));
     }
 
     /// Renews, and counts from before that was sent.
@@ -197,6 +210,7 @@ impl Keeper {
         match self.wire.call(&request).await? {
             Told::Number(left) => {
                 let left = u64::try_from(left).unwrap_or(0).saturating_mul(MILLISECOND);
+                kept.renewal.store(sent.saturating_add(left / 3), Ordering::Release);
                 kept.danger.store(sent.saturating_add(left / 3 * 2), Ordering::Release);
                 kept.deadline.store(sent.saturating_add(left), Ordering::Release);
                 Ok(())
@@ -208,23 +222,31 @@ impl Keeper {
 
     /// Hears of a loss, or that the connection has ended.
     async fn is_lost(&mut self, kept: &Kept) -> Loss {
-        let fence = self.fence.to_string();
         loop {
             // Some may have come while something else was waited for.
-            while let Some(words) = self.wire.push() {
-                match &words[..] {
-                    [what, _, number] if what == "lost" && *number == fence => return Loss::Told,
-                    [what] if what == "leaving" => {
-                        kept.leaving.store(true, Ordering::Release);
-                        kept.lost.send_modify(|_| {}); // So that it is looked at.
-                    }
-                    _ => {}
-                }
+            if self.was_told(kept) {
+                return Loss::Told;
             }
             if self.wire.hear().await.is_err() {
                 return Loss::Unheard;
             }
         }
+    }
+
+    /// Looks through what the node has said without being asked: whether it is lost.
+    fn was_told(&mut self, kept: &Kept) -> bool {
+        let fence = self.fence.to_string();
+        while let Some(words) = self.wire.push() {
+            match &words[..] {
+                [what, _, number] if what == "lost" && *number == fence => return true,
+                [what] if what == "leaving" => {
+                    kept.leaving.store(true, Ordering::Release);
+                    kept.lost.send_modify(|_| {}); // So that it is looked at.
+                }
+                _ => {}
+            }
+        }
+        false
     }
 
     async fn unlock(mut self) -> Result<(), ClientError> {

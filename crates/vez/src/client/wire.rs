@@ -1,6 +1,6 @@
 //! One connection to a node: requests, and what is answered.
 
-use std::{collections::VecDeque, io};
+use std::{collections::VecDeque, io, time::Duration};
 
 use bytes::{Buf, BytesMut};
 use redis_protocol::resp3::{decode::complete::decode, types::OwnedFrame};
@@ -57,6 +57,11 @@ impl Wire {
         let stream = TcpStream::connect(address).await.map_err(cannot)?;
         sockets::prepare(&stream, PATIENCE).map_err(cannot)?;
         Ok(Self { at, stream, input: BytesMut::with_capacity(4096), pushes: VecDeque::new(), cluster: None })
+    }
+
+    /// From now on it is given up when nothing was heard for so long, or for as long as at first.
+    pub(super) fn be_patient(&self, patience: Duration) -> io::Result<()> {
+        sockets::prepare(&self.stream, patience.max(PATIENCE))
     }
 
     /// Whether it can be used again: it has neither ended, nor is there anything to read.

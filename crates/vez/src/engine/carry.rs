@@ -80,10 +80,10 @@ impl Engine {
                     warn!(left_ms, "nobody renews the lease of this node: all that is held here is lost soon");
                 }
                 Effect::Stopped(why) => {
-                    info!(?why, "is no member any more");
-                    self.metrics.stopped();
                     core.lose_all();
                     core.peer = None;
+                    self.metrics.stopped();
+                    info!(?why, "is no member any more");
                     self.presence.send_replace(Presence::Stopped(why));
                 }
                 // Nobody can ask for these yet.

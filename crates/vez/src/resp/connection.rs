@@ -6,7 +6,10 @@ use std::{
     io,
     net::SocketAddr,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -22,6 +25,7 @@ use tokio::{
     task::coop::consume_budget,
     time::timeout,
 };
+use tracing::debug;
 use vez_peer::{fence::Fence, name::Name};
 
 use super::{
@@ -31,9 +35,11 @@ use super::{
     request::{self, LONGEST},
 };
 use crate::{
+    builder::DEFAULT_LEASE,
     clock::{self, Nanos},
     node::Inner,
     session::Session,
+    sockets,
 };
 
 /// So much is said at a time.
@@ -60,6 +66,8 @@ pub(super) struct Connection {
     pub(super) timed: Vec<Arc<Session>>,
     /// When they were last renewed.
     renewed: Nanos,
+    /// How long it may neither be heard nor read.
+    patience: Duration,
 }
 
 /// What requests that wait have to do with their connection.
@@ -72,6 +80,8 @@ pub(super) struct Seat {
     pub bell: Arc<Notify>,
     /// What it holds as long as it is connected, it holds by this session.
     pub session: Mutex<Option<Arc<Session>>>,
+    /// How long what it holds may be promised to it, since it last asked for something.
+    pub term: AtomicU64,
 }
 
 /// What comes of a request.
@@ -92,7 +102,14 @@ pub(super) enum Outcome {
 
 impl Connection {
     pub(super) fn new(inner: Arc<Inner>, from: SocketAddr, number: u64, password: Option<Arc<str>>) -> Self {
-        let seat = Seat { inner, from, name: Mutex::default(), bell: Arc::default(), session: Mutex::default() };
+        let seat = Seat {
+            inner,
+            from,
+            name: Mutex::default(),
+            bell: Arc::default(),
+            session: Mutex::default(),
+            term: AtomicU64::new(clock::nanos(DEFAULT_LEASE)),
+        };
         Self {
             seat: Arc::new(seat),
             number,
@@ -107,6 +124,7 @@ impl Connection {
             departing: Vec::new(),
             timed: Vec::new(),
             renewed: 0,
+            patience: Duration::ZERO,
         }
     }
 
@@ -122,8 +140,8 @@ impl Connection {
     }
 
     async fn serve(&mut self, mut stream: TcpStream) -> io::Result<()> {
-        let patience = Duration::from_nanos(self.seat.inner.lease());
         let bell = Arc::clone(&self.seat.bell);
+        self.be_patient(&stream);
         let (mut read, mut write) = stream.split();
         loop {
             while let Some(step) = self.next()? {
@@ -131,10 +149,10 @@ impl Connection {
                     Step::Say(reply) => self.say(reply),
                     Step::Quit(reply) => {
                         self.say(reply);
-                        return self.flush(&mut write, patience).await;
+                        return self.flush(&mut write).await;
                     }
                     Step::Wait(mut future) => loop {
-                        self.flush(&mut write, patience).await?;
+                        self.flush(&mut write).await?;
                         tokio::select! {
                             outcome = &mut future => {
                                 self.conclude(outcome);
@@ -147,20 +165,20 @@ impl Connection {
                                 self.show_itself();
                                 if self.input.len() > LONGEST {
                                     self.say(Reply::Error("ERR too much was sent during a wait".into()));
-                                    return self.flush(&mut write, patience).await;
+                                    return self.flush(&mut write).await;
                                 }
                             }
                             () = bell.notified() => if self.tell_losses() {
-                                return self.farewell(&mut read, &mut write, patience).await;
+                                return self.farewell(&mut read, &mut write).await;
                             },
                         }
                     },
                 }
                 if self.output.len() > MOST_OUTPUT {
-                    self.flush(&mut write, patience).await?;
+                    self.flush(&mut write).await?;
                 }
             }
-            self.flush(&mut write, patience).await?;
+            self.flush(&mut write).await?;
             tokio::select! {
                 count = read.read_buf(&mut self.input) => {
                     if count? == 0 {
@@ -169,23 +187,31 @@ impl Connection {
                     self.show_itself();
                 }
                 () = bell.notified() => if self.tell_losses() {
-                    return self.farewell(&mut read, &mut write, patience).await;
+                    return self.farewell(&mut read, &mut write).await;
                 },
             }
         }
     }
 
     /// All is lost. Whoever has it still, as it believes, takes note by closing; or has had the time to.
-    async fn farewell(
-        &mut self,
-        read: &mut ReadHalf<'_>,
-        write: &mut WriteHalf<'_>,
-        patience: Duration,
-    ) -> io::Result<()> {
-        self.flush(write, patience).await?;
+    async fn farewell(&mut self, read: &mut ReadHalf<'_>, write: &mut WriteHalf<'_>) -> io::Result<()> {
+        self.flush(write).await?;
         write.shutdown().await?;
-        let _ = timeout(patience, drain(read)).await;
+        let _ = timeout(self.patience, drain(read)).await;
         Ok(())
+    }
+
+    /// A client whose machine is gone is noticed within about a lease, so that what it held is not kept for long; and not before:
+    /// until then it may count on it. Which lease that is can change when the node begins anew.
+    fn be_patient(&mut self, stream: &TcpStream) {
+        let patience = Duration::from_nanos(self.seat.term.load(Ordering::Relaxed));
+        if patience == self.patience {
+            return;
+        }
+        self.patience = patience;
+        if let Err(error) = sockets::prepare(stream, patience) {
+            debug!(from = %self.seat.from, %error, "a connection could not be prepared");
+        }
     }
 
     /// Does what the next request wants, if there is one.
@@ -278,9 +304,10 @@ impl Connection {
     }
 
     /// A client that does not read for long is gone.
-    async fn flush(&mut self, write: &mut WriteHalf<'_>, patience: Duration) -> io::Result<()> {
+    async fn flush(&mut self, write: &mut WriteHalf<'_>) -> io::Result<()> {
         if !self.output.is_empty() {
-            timeout(patience, write.write_all(&self.output)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+            self.be_patient(write.as_ref()); // Before it hears of what it was granted.
+            timeout(self.patience, write.write_all(&self.output)).await.map_err(|_| io::ErrorKind::TimedOut)??;
             self.output.clear();
         }
         Ok(())

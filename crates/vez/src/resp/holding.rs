@@ -1,6 +1,6 @@
 //! What a client that is connected holds: taking it, keeping it, giving it back.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use parking_lot::Mutex;
 use vez_peer::{
@@ -116,16 +116,17 @@ impl Connection {
 
     pub(super) fn locked(&mut self, locked: Locked) -> Reply {
         let Locked { result, own, ttl } = locked;
-        let guard = match result {
+        let limited = result.and_then(|guard| match ttl {
+            Some(ttl) => self.seat.inner.engine.limit(guard.session(), ttl).map(|_| guard),
+            None => Ok(guard),
+        });
+        let guard = match limited {
             Ok(guard) => guard,
             Err(Failure::Busy(_) | Failure::TimedOut(_)) => return Reply::Nil,
+            // Who asks has nothing to lose yet: it can be asked again, here or elsewhere.
+            Err(Failure::Lost | Failure::NoSession) => return words::failure(&Failure::NoMember),
             Err(failure) => return words::failure(&failure),
         };
-        if let Some(ttl) = ttl
-            && let Err(failure) = self.seat.inner.engine.limit(guard.session(), ttl)
-        {
-            return words::failure(&failure);
-        }
         if own.is_some() {
             self.timed.push(Arc::clone(guard.session()));
         }
@@ -190,7 +191,9 @@ impl Seat {
             [] => self.from.to_string(),
             name => format!("{} ({})", self.from, name.escape_ascii()),
         };
-        self.inner.engine.open(Who { label: label.into(), bell: Some(Arc::clone(&self.bell)) })
+        let session = self.inner.engine.open(Who { label: label.into(), bell: Some(Arc::clone(&self.bell)) })?;
+        self.term.store(session.term(), Ordering::Relaxed);
+        Ok(session)
     }
 }
 

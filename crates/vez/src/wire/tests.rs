@@ -1,4 +1,6 @@
-use proptest::prelude::*;
+use std::cell::Cell;
+
+use proptest::{prelude::*, test_runner::TestRunner};
 use vez_peer::{
     frame::Membership,
     identity::{ClusterId, Incarnation, MemberId},
@@ -84,20 +86,67 @@ fn strangers_are_known_by_how_they_begin() {
     assert!(hello.is_empty());
 }
 
-proptest! {
-    /// Whatever comes, it is a letter, or waited for, or refused; and no more is kept than came.
-    #[test]
-    fn any_bytes_are_taken(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
-        let _ = decoded(&bytes);
-    }
+/// One of each kind.
+fn kinds() -> Vec<Letter> {
+    let (name, address) = (Name::new(b"orders/42").unwrap(), Address::new("127.0.0.1:7402"));
+    let heartbeat = Membership::Heartbeat { sent: 1, view: 2, unheard: [MemberId(3)].into(), wants_view: true };
+    let question = |question| Letter::Question { number: 5, answer_to: address.clone(), question };
+    let fence = "00503808322474868753".parse().unwrap();
+    vec![
+        frame(Body::Membership(heartbeat)),
+        letters(2),
+        question(Question::Show(name.clone())),
+        question(Question::List { prefix: b"orders/".to_vec(), after: Some(name.clone()) }),
+        question(Question::Release { name, fence }),
+        Letter::Answer { number: 5, answer: Answer::Released(true) },
+        Letter::Answer { number: 5, answer: Answer::Listed(Vec::new(), true) },
+        Letter::Stranger { cluster: ClusterId(9), address },
+    ]
+}
 
-    /// The same for bytes that are nearly a letter.
-    #[test]
-    fn any_letter_with_a_wrong_byte_is_taken(at in 0..100_usize, byte in any::<u8>()) {
-        let mut out = Vec::new();
-        encode(&letters(2), &mut out).unwrap();
-        let at = at % out.len();
-        out[at] = byte;
-        let _ = decoded(&out);
-    }
+fn with_length(body: &[u8]) -> Vec<u8> {
+    [&u32::try_from(body.len()).unwrap().to_le_bytes(), body].concat()
+}
+
+/// How many of the cases were letters: if none ever were, nothing would be shown.
+fn check_taken(cases: impl Strategy<Value = Vec<u8>>) -> usize {
+    let found = Cell::new(0);
+    let config = ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() };
+    let ran = TestRunner::new(config).run(&cases, |bytes| {
+        // Whatever comes, it is letters that can be sent again, or waited for, or refused.
+        for letter in decoded(&bytes).unwrap_or_default() {
+            found.set(found.get() + 1);
+            prop_assert!(encode(&letter, &mut Vec::new()).is_ok(), "{letter:?}");
+        }
+        Ok(())
+    });
+    ran.unwrap();
+    found.get()
+}
+
+#[test]
+fn any_bytes_are_taken() {
+    let body = || prop::collection::vec(prop_oneof![0..8_u8, any::<u8>()], 0..512);
+    check_taken(body());
+    assert!(check_taken(body().prop_map(|body| with_length(&body))) > 0);
+}
+
+#[test]
+fn letters_with_wrong_bytes_are_taken() {
+    let wrong = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5);
+    let cases = (prop::sample::select(kinds()), wrong, any::<bool>(), any::<prop::sample::Index>());
+    let cases = cases.prop_map(|(letter, wrong, whole, end)| {
+        let mut body = Vec::new();
+        encode(&letter, &mut body).unwrap();
+        body.drain(..PREFIX);
+        for (at, byte) in wrong {
+            let at = at.index(body.len());
+            body[at] = byte;
+        }
+        if !whole {
+            body.truncate(end.index(body.len()));
+        }
+        with_length(&body)
+    });
+    assert!(check_taken(cases) > 0);
 }

@@ -62,10 +62,11 @@ pub(super) async fn own_names(address: SocketAddr, clients: usize, time: Duratio
     Ok(rate(all.iter().map(Vec::len).sum(), begin))
 }
 
-/// So many clients that want the same name: how often it went from one to another.
-pub(super) async fn one_name(address: SocketAddr, clients: usize, time: Duration) -> Result<Rate> {
+/// Clients at all these addresses that want the same name: how often it went from one to another.
+pub(super) async fn one_name(addresses: Vec<SocketAddr>, time: Duration) -> Result<Rate> {
     let begin = Instant::now();
-    let all = together((0..clients).map(|_| client(address, "bench/one".into(), begin + time))).await?;
+    let client = |address| client(address, "bench/one".into(), begin + time);
+    let all = together(addresses.into_iter().map(client)).await?;
     Ok(rate(handovers(all), begin))
 }
 

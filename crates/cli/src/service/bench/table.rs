@@ -1,12 +1,13 @@
 //! A lock server without anything that makes one safe, for comparison: a table in memory behind TCP.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     net::SocketAddr,
     sync::{Arc, Mutex},
 };
 
 use anyhow::{Context, Result};
+use rustc_hash::FxHashMap;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream, tcp::OwnedWriteHalf},
@@ -14,7 +15,6 @@ use tokio::{
 };
 
 /// Who holds a name: the number of the grant; and who waits for it.
-#[derive(Default)]
 struct Entry {
     held: bool,
     waiting: VecDeque<mpsc::UnboundedSender<u64>>,
@@ -22,7 +22,7 @@ struct Entry {
 
 #[derive(Default)]
 struct Table {
-    entries: HashMap<Vec<u8>, Entry>,
+    entries: FxHashMap<Vec<u8>, Entry>,
     grants: u64,
 }
 
@@ -76,12 +76,16 @@ async fn say(write: &mut OwnedWriteHalf, grant: u64) -> Option<()> {
 
 impl Table {
     fn take(&mut self, name: &[u8], tell: &mpsc::UnboundedSender<u64>) -> Option<u64> {
-        let entry = self.entries.entry(name.to_vec()).or_default();
-        if entry.held {
-            entry.waiting.push_back(tell.clone());
-            return None;
+        match self.entries.get_mut(name) {
+            Some(entry) if entry.held => {
+                entry.waiting.push_back(tell.clone());
+                return None;
+            }
+            Some(entry) => entry.held = true,
+            None => {
+                self.entries.insert(name.to_vec(), Entry { held: true, waiting: VecDeque::new() });
+            }
         }
-        entry.held = true;
         self.grants += 1;
         Some(self.grants)
     }
@@ -90,9 +94,6 @@ impl Table {
         let Some(entry) = self.entries.get_mut(name) else { return };
         self.grants += 1;
         entry.held = entry.waiting.pop_front().is_some_and(|next| next.send(self.grants).is_ok());
-        if !entry.held {
-            self.entries.remove(name);
-        }
     }
 }
 

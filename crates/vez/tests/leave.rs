@@ -39,8 +39,8 @@ async fn two_with(lease: Duration) -> (TempDir, Node, Node, TcpStream) {
     (folder, leaves, stays, early)
 }
 
-/// Waits for `x` there; when it was had.
-async fn wait_for_x(node: Node) -> JoinHandle<Instant> {
+/// Waits for `x` there; when it was had, and the node.
+async fn wait_for_x(node: Node) -> (JoinHandle<Instant>, Arc<Node>) {
     let name = vez::Name::new(b"x").unwrap();
     let node = Arc::new(node);
     let waits = Arc::clone(&node);
@@ -51,7 +51,7 @@ async fn wait_for_x(node: Node) -> JoinHandle<Instant> {
     while !node.show(&name).await.reports.iter().any(|report| report.waiters > 0) {
         tokio::task::yield_now().await;
     }
-    waiting
+    (waiting, node)
 }
 
 /// A client that takes `x` and then neither reads nor closes has it until its deadline, whatever its node does.
@@ -59,7 +59,7 @@ async fn check_given_until_its_deadline(mut client: TcpStream, leaves: Node, sta
     client.write_all(b"LOCK x\r\n").await.unwrap();
     let mut granted = [0; 27];
     client.read_exact(&mut granted).await.unwrap();
-    let next = wait_for_x(stays).await;
+    let (next, _stays) = wait_for_x(stays).await;
     let sent = Instant::now();
     client.write_all(format!("EXTEND x {} 0\r\n", granted[5..25].escape_ascii()).as_bytes()).await.unwrap();
     let mut answer = Vec::new();
@@ -93,7 +93,7 @@ async fn a_guard_that_is_in_use_is_waited_for() {
     let (_folder, leaves, stays) = two().await;
     let client = Client::connect(leaves.client_addr().unwrap().to_string()).await.unwrap();
     let guard = client.lock("x").await.unwrap();
-    let next = wait_for_x(stays).await;
+    let (next, _stays) = wait_for_x(stays).await;
     let deadline = Instant::now() + guard.deadline().remaining();
     let (left_cluster, ()) = tokio::join!(leaves.leave(Duration::ZERO), guard.lost());
     let had = timeout(LONG, next).await.expect("in time").unwrap();
@@ -106,7 +106,7 @@ async fn a_guard_that_is_dropped_is_not_waited_for() {
     let (_folder, leaves, stays) = two().await;
     let client = Client::connect(leaves.client_addr().unwrap().to_string()).await.unwrap();
     let guard = client.lock("x").await.unwrap();
-    let next = wait_for_x(stays).await;
+    let (next, _stays) = wait_for_x(stays).await;
     let takes_note = async {
         guard.lost().await;
         drop(guard);

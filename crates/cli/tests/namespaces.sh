@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Three nodes, each in a network namespace of its own, and a partition made by dropped packets: what the tests do by a proxy, by
-# the kernel. It wants root, `ip` and `nft`, and takes the path of vez:
+# Three nodes, each in a network namespace of its own at one switch, and what can go wrong with a switch: what the tests do by a
+# proxy, by the kernel. It wants root and `ip`, and takes the path of vez:
 #
 #   cargo build --release && sudo crates/cli/tests/namespaces.sh target/release/vez
 set -euo pipefail
@@ -63,25 +63,61 @@ pids+=("$holder")
 until_so in_node "$alone" "$vez" show t
 in_node "$alone" "$vez" lock warm true
 
-cut() { in_node "$alone" nft -f - <<<'table inet cut { chain in { type filter hook input priority 0; iif != lo drop; }; chain out { type filter hook output priority 0; oif != lo drop; }; }'; }
-heal() { in_node "$alone" nft delete table inet cut; }
+port() { ip -n vez-0 link set "vez-p$1" "${@:2}"; }
+since() { echo "$((($(date +%s%N) - begin) / 1000000)) ms"; }
 
-cut
+port "$alone" nomaster
 begin=$(date +%s%N)
-say "node $alone is cut off, which holds t"
+say "the cable of node $alone, which holds t, is pulled out of the switch"
+(in_node "$one" "$vez" lock -w 30 t -- sh -c "kill -0 $holder 2>/dev/null && touch $folder/two; date +%s%N >$folder/had") &
+majority=$!
+# What is asked for there later than a lease after that is not granted, not even what it used last.
+(
+    late=0
+    while ((late < 20)); do
+        asked_ms=$((($(date +%s%N) - begin) / 1000000))
+        if in_node "$alone" "$vez" lock -w 0.05 warm true 2>/dev/null; then
+            ((asked_ms <= lease_ms)) || touch "$folder/granted"
+        fi
+        ((asked_ms <= lease_ms)) || late=$((late + 1))
+        sleep 0.02
+    done
+) &
+minority=$!
 code=0
 wait "$holder" || code=$?
 [[ $code == 75 ]] || fail "the command on node $alone ended with $code"
-say "its command was ended after $((($(date +%s%N) - begin) / 1000000)) ms: the lock is lost, exit code 75"
-in_node "$one" "$vez" lock -w 30 t true || fail "the majority does not go on"
-say "node $one has t after $((($(date +%s%N) - begin) / 1000000)) ms, with leases of $lease_ms ms"
-for _ in $(seq 20); do
-    in_node "$alone" "$vez" lock -w 0.05 warm true 2>/dev/null && fail "the minority has granted something"
-    sleep 0.05
-done
-say "node $alone grants nothing, not even what it used last"
-heal
+say "its command was ended after $(since): the lock is lost, exit code 75"
+wait "$majority" || fail "the majority does not go on"
+[[ ! -e $folder/two ]] || fail "the command on node $alone was still there when node $one had t"
+say "node $one had t after $((($(cat "$folder/had") - begin) / 1000000)) ms, with leases of $lease_ms ms"
+wait "$minority"
+[[ ! -e $folder/granted ]] || fail "the minority has granted something"
+in_node "$alone" "$vez" status | grep -q joining || fail "node $alone does not say how it is"
+say "node $alone grants nothing, and says why"
+port "$alone" master switch
 say "the cable is back"
 until_so in_node "$alone" "$vez" status
 in_node "$alone" "$vez" lock -w 30 t true || fail "it does not come back"
 say "node $alone is a member again, and gets t"
+
+# Two do not hear each other any more, and both hear the third.
+leader=$(in_node 1 "$vez" status --json | sed -n 's/^  "leader": \([0-9]*\),$/\1/p')
+one=$((leader % 3 + 1))
+other=$((one % 3 + 1))
+views() { in_node "$leader" "$vez" status --json | grep -E '"(node|since_view)":' | sort | md5sum; }
+before=$(views)
+for number in "$one" "$other"; do port "$number" type bridge_slave isolated on; done
+begin=$(date +%s%N)
+say "nodes $one and $other do not hear each other any more; both hear node $leader, which leads"
+all_served() { for name in $(seq 20); do in_node "$1" "$vez" lock -w 60 "bridge/$name" true || return 1; done; }
+for number in "$one" "$other"; do
+    (until all_served "$number" 2>/dev/null; do sleep 0.1; done) &
+    pids+=($!)
+done
+one_has_gone() { [[ $(views) != "$before" ]]; }
+until_so one_has_gone
+say "one of them was let go after $(since)"
+all_served "$leader" || fail "node $leader is not served"
+wait -n "${pids[@]: -2}" || fail "neither of the two is served"
+say "the leader and one of the two were served everything after $(since)"

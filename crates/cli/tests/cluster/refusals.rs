@@ -52,12 +52,12 @@ async fn a_password_is_sent_only_where_one_has_said() {
     let machines = Machines::new(1, Duration::from_secs(20)).await;
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("secret"), "secret\n").unwrap();
-    // A folder that somebody else has written. (There is nobody at that address: it is for examples.)
+    // A folder that somebody else has written, with an address that is not plainly of this machine.
     let write = |addr: &str| {
         std::fs::write(folder.path().join("vez.toml"), format!("addr = \"{addr}\"\npassword-file = \"secret\"\n"))
             .unwrap();
     };
-    write("192.0.2.1:7400");
+    write("0.0.0.0:1");
     for words in [&["status"][..], &["lock", "a", "true"]] {
         let (code, words) = run(folder.path(), None, words);
         assert_eq!(code, Some(2));

@@ -25,11 +25,13 @@ pub(crate) struct Lane {
     outbox: BTreeMap<NodeId, Vec<Item>>,
     /// How many tokens of locks were passed on.
     pub handovers: u64,
+    /// When the next thing is due. Clients come often, and find nothing changed in all shards but one.
+    due: Option<Nanos>,
 }
 
 impl Lane {
     pub(crate) fn new(shard: Shard) -> Self {
-        Self { shard, links: BTreeMap::new(), outbox: BTreeMap::new(), handovers: 0 }
+        Self { shard, links: BTreeMap::new(), outbox: BTreeMap::new(), handovers: 0, due: None }
     }
 
     /// A new view: nothing of the old one is sent any more.
@@ -44,6 +46,17 @@ impl Lane {
     pub(crate) fn run(&mut self, now: Nanos, happen: impl FnOnce(&mut Shard, &mut Effects)) -> Effects {
         let mut effects = Vec::new();
         happen(&mut self.shard, &mut effects);
+        let rest = if effects.iter().any(|effect| matches!(effect, Effect::Send(..))) {
+            self.send(now, effects)
+        } else {
+            effects
+        };
+        self.look_ahead();
+        rest
+    }
+
+    /// Hands what is to be sent to the links; the rest comes back.
+    fn send(&mut self, now: Nanos, effects: Effects) -> Effects {
         let mut rest = Vec::new();
         for effect in effects {
             if let Effect::Send(to, message) = effect {
@@ -62,7 +75,7 @@ impl Lane {
     pub(crate) fn receive(&mut self, now: Nanos, from: NodeId, items: Vec<Item>) -> Effects {
         let mut rest = Vec::new();
         for item in items {
-            let Some(link) = self.links.get_mut(&from) else { return rest };
+            let Some(link) = self.links.get_mut(&from) else { break };
             match item {
                 Item::Ack(number) => link.acknowledged(now, number),
                 Item::Message(number, message) => {
@@ -76,6 +89,7 @@ impl Lane {
                 }
             }
         }
+        self.look_ahead();
         rest
     }
 
@@ -91,14 +105,18 @@ impl Lane {
         self.run(now, |shard, out| shard.tick(now, out))
     }
 
-    /// What is to be sent.
-    pub(crate) fn take_outbox(&mut self) -> BTreeMap<NodeId, Vec<Item>> {
-        core::mem::take(&mut self.outbox)
+    /// What is to be sent, if there is anything.
+    pub(crate) fn take_outbox(&mut self) -> Option<BTreeMap<NodeId, Vec<Item>>> {
+        (!self.outbox.is_empty()).then(|| core::mem::take(&mut self.outbox))
     }
 
     /// When the next thing is due.
     pub(crate) fn deadline(&self) -> Option<Nanos> {
-        self.links.values().filter_map(Link::deadline).chain(self.shard.deadline()).min()
+        self.due
+    }
+
+    fn look_ahead(&mut self) {
+        self.due = self.links.values().filter_map(Link::deadline).chain(self.shard.deadline()).min();
     }
 
     /// How many messages have not been acknowledged.

@@ -293,7 +293,6 @@ impl Inner {
                 Asked::Now(outcome) => outcome,
                 Asked::Later(pending) => pending.answer().await,
             };
-            consume_budget().await;
             match outcome {
                 // The process may have been asleep on the way here.
                 Ok(guard) if guard.is_lost() => {}

@@ -129,7 +129,8 @@ impl Peer {
         let view = &member.view;
         let mut letters = Vec::new();
         for (shard, lane) in (0..).zip(&mut self.lanes) {
-            for (node, items) in lane.take_outbox() {
+            let Some(outbox) = lane.take_outbox() else { continue };
+            for (node, items) in outbox {
                 letters.push((view.member(node).id, Body::Shard { view: view.number, shard, items }));
             }
         }

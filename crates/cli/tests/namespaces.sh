@@ -93,8 +93,9 @@ wait "$majority" || fail "the majority does not go on"
 say "node $one had t after $((($(cat "$folder/had") - begin) / 1000000)) ms, with leases of $lease_ms ms"
 wait "$minority"
 [[ ! -e $folder/granted ]] || fail "the minority has granted something"
-in_node "$alone" "$vez" status | grep -q joining || fail "node $alone does not say how it is"
-say "node $alone grants nothing, and says why"
+says=$(in_node "$alone" "$vez" status || true)
+grep -q joining <<<"$says" || fail "node $alone does not say how it is: $says"
+say "node $alone grants nothing, and says why: ${says%%$'\n'*}"
 port "$alone" master switch
 say "the cable is back"
 until_so in_node "$alone" "$vez" status

@@ -1,7 +1,7 @@
 //! The names of locks.
 
 use alloc::{string::String, sync::Arc, vec::Vec};
-use core::fmt;
+use core::{cmp::Ordering, fmt};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use xxhash_rust::xxh3::xxh3_64;
@@ -10,8 +10,21 @@ use xxhash_rust::xxh3::xxh3_64;
 pub const LONGEST_NAME: usize = 255;
 
 /// The name of a lock, semaphore, group or election: some bytes.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Name(Arc<[u8]>);
+
+/// By its bytes. Most names that are compared are copies of each other.
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 /// What is no name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

@@ -272,8 +272,13 @@ impl Inner {
 
     /// Takes a lock for this process itself.
     async fn acquire(&self, name: &Name, patience: Patience) -> Result<Guard, Failure> {
+        // What is granted at once does not let others have their turn by itself: the timers of this very node among them.
+        consume_budget().await;
         let ask = || self.engine.acquire_own(name, Ask::Lock, patience);
-        self.patiently(patience, false, ask(), ask).await
+        match ask() {
+            Asked::Now(Ok(guard)) => Ok(guard),
+            first => self.patiently(patience, false, first, ask).await,
+        }
     }
 
     /// Asks, and asks again where the node was no member in between: who waits has patience for that too, unless it would rather
@@ -285,8 +290,6 @@ impl Inner {
         first: Asked,
         ask_again: impl Fn() -> Asked,
     ) -> Result<Guard, Failure> {
-        // What is granted at once does not let others have their turn by itself: the timers of this very node among them.
-        consume_budget().await;
         let mut asked = first;
         loop {
             let outcome = match asked {

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, OnceLock,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use tokio::sync::{Notify, watch};
@@ -21,6 +21,8 @@ pub(crate) struct Session {
     end: AtomicU64,
     /// Until when the node itself may do anything. It is shared by all sessions of one process of the node.
     lease: Arc<Lease>,
+    /// Whether anything was ever lost; nearly always nothing was, and there is nothing to look at.
+    has_lost: AtomicBool,
     losses: watch::Sender<Losses>,
     /// Rung when something is lost.
     bell: Option<Arc<Notify>>,
@@ -87,7 +89,8 @@ impl Session {
     pub(crate) fn new(id: SessionId, who: Who, lease: Arc<Lease>) -> Self {
         let Who { label, bell } = who;
         let end = AtomicU64::new(Nanos::MAX);
-        Self { id, label, ttl: OnceLock::new(), end, lease, losses: watch::Sender::default(), bell }
+        let (ttl, has_lost, losses) = (OnceLock::new(), AtomicBool::new(false), watch::Sender::default());
+        Self { id, label, ttl, end, lease, has_lost, losses, bell }
     }
 
     /// From now on its time is limited.
@@ -108,8 +111,7 @@ impl Session {
 
     /// All that it held is lost.
     pub(crate) fn lose(&self) {
-        self.losses.send_modify(|losses| losses.all = true);
-        self.ring();
+        self.loses(|losses| losses.all = true);
     }
 
     /// All that it holds will be lost soon.
@@ -120,7 +122,12 @@ impl Session {
 
     /// This was taken from it.
     pub(crate) fn revoke(&self, name: &Name, fence: Fence) {
-        self.losses.send_modify(|losses| losses.some.push((name.clone(), fence)));
+        self.loses(|losses| losses.some.push((name.clone(), fence)));
+    }
+
+    fn loses(&self, note: impl FnOnce(&mut Losses)) {
+        self.has_lost.store(true, Ordering::Release);
+        self.losses.send_modify(note);
         self.ring();
     }
 
@@ -132,18 +139,17 @@ impl Session {
 
     /// Nobody wants to know of this any more.
     pub(crate) fn forget(&self, name: &Name, fence: Fence) {
-        let is_there = !self.losses.borrow().some.is_empty();
-        if is_there {
+        if self.has_lost.load(Ordering::Acquire) {
             self.losses.send_modify(|losses| losses.some.retain(|lost| *lost != (name.clone(), fence)));
         }
     }
 
     pub(crate) fn has_lost_all(&self) -> bool {
-        self.losses.borrow().all
+        self.has_lost.load(Ordering::Acquire) && self.losses.borrow().all
     }
 
     pub(crate) fn has_lost(&self, name: &Name, fence: Fence) -> bool {
-        self.losses.borrow().contain(name, fence)
+        self.has_lost.load(Ordering::Acquire) && self.losses.borrow().contain(name, fence)
     }
 
     /// How long its node is a member without being renewed: nothing that is held here is promised for longer.

@@ -113,7 +113,9 @@ impl Args {
             }
             None => {
                 let how = match guard.loss() {
-                    Some(Loss::Told) => "its node has taken it away: by force, or since it leaves",
+                    Some(Loss::Told) => {
+                        "its node says so: it was taken by force, or the node leaves, or is cut off from the others"
+                    }
                     Some(Loss::Unheard) | None => "its node cannot be heard any more",
                 };
                 voice.say(format_args!("{} is lost, {how}; ending the command", self.shown()));

@@ -179,7 +179,6 @@ pub(crate) fn allow_many_connections() {
 
 /// What happens goes to standard error, as long as this is kept; RUST_LOG says how much. A thread of its own writes it: a node does
 /// not wait for who reads, or does not.
-#[must_use]
 pub(crate) fn log() -> WorkerGuard {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     let (writer, guard) = tracing_appender::non_blocking(std::io::stderr());

@@ -26,7 +26,7 @@ async fn redis_cli_takes_and_releases_a_lock() {
     let machines = Machines::new(3, Duration::from_secs(20)).await;
     for options in [&[][..], &["-3"]] {
         let Some(said) = redis_cli(&machines, options, "PING\nLOCK orders/42 WAIT 1000\nLOCK orders/42\n").await else {
-            println!("there is no redis-cli here");
+            eprintln!("there is no redis-cli here");
             return;
         };
         let said: Vec<&str> = said.lines().filter(|line| !line.is_empty()).collect();

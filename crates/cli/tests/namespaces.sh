@@ -8,6 +8,7 @@ set -euo pipefail
 vez=$(realpath "${1:?the path of vez}")
 lease_ms=1500
 folder=$(mktemp -d)
+export HOME=$folder
 pids=()
 
 finish() {

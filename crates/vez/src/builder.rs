@@ -5,10 +5,13 @@ use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
-use tokio::net::{TcpListener, lookup_host};
+use tokio::{
+    net::{TcpListener, lookup_host},
+    time::sleep,
+};
 use vez_peer::{
     agreement::Disk,
     charter::{BadCharter, Charter},
@@ -26,6 +29,9 @@ use crate::{
 
 /// How long a membership lasts without being renewed, unless something else is wanted.
 pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(3);
+/// So long it is waited until another has closed the folder.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(10);
 /// How many parts the lock table of a cluster has.
 const SHARDS: u16 = 8;
 /// 2026-01-01, in seconds since 1970.
@@ -186,7 +192,7 @@ impl Builder {
             return Err(StartError::Unspecified(bound.to_string()));
         }
         let address = self.advertise.clone().unwrap_or_else(|| bound.to_string());
-        let store = self.store(charter)?;
+        let store = self.store_when_free(charter).await?;
         let settings = Settings {
             number: self.number,
             address: Address::new(&address),
@@ -212,6 +218,17 @@ impl Builder {
     fn charter(&self) -> Charter {
         let lease = clock::nanos(self.lease.unwrap_or(DEFAULT_LEASE));
         Charter { lease, margin: lease / 10, ..Charter::new(SHARDS) }
+    }
+
+    /// One that has just been told to leave may be about to close the folder.
+    async fn store_when_free(&self, charter: Charter) -> Result<Store, StartError> {
+        let begin = Instant::now();
+        loop {
+            match self.store(charter.clone()) {
+                Err(StartError::Store(StoreError::InUse(_))) if begin.elapsed() < PATIENCE => sleep(PAUSE).await,
+                store => return store,
+            }
+        }
     }
 
     fn store(&self, charter: Charter) -> Result<Store, StartError> {

@@ -140,7 +140,7 @@ fn in_words(reason: &Reason, now: Nanos) -> String {
         Reason::HeldHere => "a client of this node holds it".into(),
         Reason::Shared => "several hold it together, and there may be room for more".into(),
         Reason::TokenAt(member) => {
-            format!("its token was last seen at {}, which holds it or passes it on", one(member))
+            format!("{} was the last to ask for it: its token is there, or on its way there", one(member))
         }
         Reason::TokenAway => "its token is at another node".into(),
         Reason::AskedHome(home) => {

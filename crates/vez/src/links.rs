@@ -187,8 +187,11 @@ impl Outbox {
                     info!(to = %self.address, "connected");
                     let since = Instant::now();
                     let error = self.serve(stream).await;
+                    if error.kind() == io::ErrorKind::InvalidData && known != Some(error.kind()) {
+                        warn!(to = %self.address, %error, "no node is there");
+                    }
                     info!(to = %self.address, %error, "disconnected");
-                    known = None;
+                    known = Some(error.kind());
                     // One that is closed at once is not to be opened again and again.
                     pause =
                         if since.elapsed() > LONGEST_PAUSE { SHORTEST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
@@ -283,7 +286,10 @@ async fn gone(stream: &TcpStream) -> io::Error {
         }
         match stream.try_read(&mut [0; 64]) {
             Ok(0) => return io::ErrorKind::UnexpectedEof.into(),
-            Ok(_) => return io::Error::other("it answered, as no node does"),
+            Ok(_) => {
+                let error = "what is there answers, as the port for other nodes does not; is it that for clients?";
+                return io::Error::new(io::ErrorKind::InvalidData, error);
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return error,
         }

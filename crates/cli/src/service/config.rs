@@ -49,7 +49,17 @@ pub(crate) struct Config {
 }
 
 fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<std::time::Duration>, D::Error> {
-    let text = String::deserialize(deserializer)?;
+    /// `3` is as good as `"3s"`.
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Time {
+        Seconds(f64),
+        Text(String),
+    }
+    let text = match Time::deserialize(deserializer)? {
+        Time::Seconds(seconds) => seconds.to_string(),
+        Time::Text(text) => text,
+    };
     super::time::parse(&text).map(Some).map_err(serde::de::Error::custom)
 }
 

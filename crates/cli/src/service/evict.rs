@@ -76,6 +76,10 @@ impl Args {
             // One that begins anew knows of no members yet.
             let members = list(&status, "members");
             if !members.is_empty() && members.iter().find(same).is_none() {
+                tell(format_args!(
+                    "vez: node {} has gone; if it still runs, it joins again, and holds nothing",
+                    self.node
+                ));
                 return Ok(ExitCode::SUCCESS);
             }
         }

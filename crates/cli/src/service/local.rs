@@ -33,13 +33,26 @@ pub(crate) fn cluster() -> Result<PathBuf> {
 /// Where is written that this user has run nodes.
 const NOTE: &str = "nodes";
 
-/// Notes that this user runs a node, with its data there. Where one was, `vez lock` does not start another of its own: it would be
-/// a cluster of its own, and know nothing of the locks of the first; or not have a majority of the votes.
+/// Notes that this user runs a node, with its data there. Where one was, wherever clients reach it, `vez lock` does not start another
+/// of its own: it would be a cluster of its own, and know nothing of the locks of the first; or not have a majority of the votes.
 pub(crate) fn note_node(data: &Path) {
     let Ok(folder) = folder() else { return }; // A user without a home has no local node either.
     let data = data.canonicalize().unwrap_or_else(|_| data.to_owned());
+    let mut known = nodes(&folder);
+    if known.contains(&data) {
+        return;
+    }
+    known.push(data);
+    let lines: Vec<&[u8]> = known.iter().map(|data| data.as_os_str().as_bytes()).collect();
     // Users that services run as have often no home that they may write to; then `vez lock` cannot start a node there either.
-    let _ = fs::create_dir_all(&folder).and_then(|()| fs::write(folder.join(NOTE), data.as_os_str().as_bytes()));
+    let _ = fs::create_dir_all(&folder).and_then(|()| fs::write(folder.join(NOTE), lines.join(&b'\n')));
+}
+
+/// Where nodes of this user have their data, if it is still there.
+fn nodes(folder: &Path) -> Vec<PathBuf> {
+    let note = fs::read(folder.join(NOTE)).unwrap_or_default();
+    let lines = note.split(|byte| *byte == b'\n').map(|line| PathBuf::from(OsString::from_vec(line.to_vec())));
+    lines.filter(|data| data.exists()).collect()
 }
 
 fn refuse_where_one_was() -> Result<()> {
@@ -51,12 +64,11 @@ fn refuse_where_one_was() -> Result<()> {
              node is with --addr"
         );
     }
-    let Ok(data) = fs::read(folder()?.join(NOTE)) else { return Ok(()) };
-    let data = PathBuf::from(OsString::from_vec(data));
-    if data.exists() && up.canonicalize().ok().as_ref() != Some(&data) {
+    let up = up.canonicalize().ok();
+    if let Some(data) = nodes(&folder()?).into_iter().find(|data| Some(data) != up.as_ref()) {
         bail!(
-            "no node answers at {DEFAULT_CLIENT}, and one was run on this machine, with its data in {}; start it again, or say where one \
-             is with --addr",
+            "no node answers at {DEFAULT_CLIENT}, and one was run by this user, with its data in {}; start it again, or say where one \
+             is with --addr or VEZ_ADDR",
             data.display()
         );
     }

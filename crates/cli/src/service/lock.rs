@@ -55,7 +55,7 @@ Exit code: that of the command, or 128 and its signal; 1 or CODE if somebody els
 pub(crate) struct Args {
     #[command(flatten)]
     remote: Remote,
-    /// Do not wait.
+    /// Do not wait for it. (A node that begins or settles, and cannot tell, is asked for two seconds.)
     #[arg(short = 'n', long, visible_alias = "nb", conflicts_with = "wait")]
     nonblock: bool,
     /// Wait so many seconds at most.
@@ -89,6 +89,7 @@ impl Args {
             self.ttl.is_none_or(|ttl| ttl.as_millis() > 0),
             "a --ttl of nothing would be over at once; take 1s or so"
         );
+        ensure!(self.command[0] != "-c", "there is no shell in between; say -- sh -c '…' instead of -c '…'");
         let (mut signals, voice) = (Signals::new()?, Voice::new()?);
         let guard = tokio::select! {
             guard = self.acquire(&voice) => guard?,
@@ -114,7 +115,7 @@ impl Args {
             None => {
                 let how = match guard.loss() {
                     Some(Loss::Told) => {
-                        "its node says so: it was taken by force, or the node leaves, or is cut off from the others"
+                        "its node says so: its time was over, it was taken by force, or the node leaves or is cut off"
                     }
                     Some(Loss::Unheard) | None => "its node cannot be heard any more",
                 };
@@ -181,7 +182,7 @@ impl Args {
     fn who(&self) -> String {
         let program = std::path::Path::new(&self.command[0]).file_name().unwrap_or_default().to_string_lossy();
         let program: String = super::tell::plain(&program).chars().filter(char::is_ascii).take(32).collect();
-        format!("{program}[{}]", std::process::id())
+        format!("{program}, vez[{}]", std::process::id())
     }
 
     /// Takes the lock, if it can be had in time. A node that cannot tell yet is asked again; if it goes while we wait, it or

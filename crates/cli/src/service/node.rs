@@ -10,7 +10,6 @@ use vez::{Ended, Node};
 use super::{
     config::{self, Config},
     local,
-    remote::DEFAULT_CLIENT,
     stop::Stop,
     time,
 };
@@ -60,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "join")]
     bootstrap: bool,
     /// Join the cluster of the node there, if the folder holds no node.
-    #[arg(long, value_name = "ADDR", num_args = 1..)]
+    #[arg(long, value_name = "ADDR", num_args = 1.., value_delimiter = ',')]
     join: Vec<String>,
     /// How long a membership lasts without being renewed [default: 3s, or what the cluster has].
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
@@ -86,10 +85,16 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Leaves the terminal that it was started from, if that is wanted.
+    /// Leaves the terminal that it was started from, if that is wanted, and whatever files it was handed: who waits for the end of
+    /// those waits for others.
     pub(crate) fn detach(&self) -> Result<()> {
         if self.detach {
             rustix::process::setsid().context("cannot leave the terminal")?;
+            let files = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+            let numbers: Vec<i32> = files.filter_map(|file| file.file_name().to_str()?.parse().ok()).collect();
+            for number in numbers.into_iter().filter(|number| *number > 2) {
+                let _ = nix::unistd::close(number); // The list of them is among them, and closed.
+            }
         }
         Ok(())
     }
@@ -130,8 +135,7 @@ impl Args {
         }
         allow_many_connections();
         let node = builder.start().await?;
-        let is_looked_for = node.client_addr().is_some_and(|at| at.to_string() == DEFAULT_CLIENT);
-        if is_looked_for && !self.detach {
+        if !self.detach {
             local::note_node(&data_is);
         }
         if let Err(error) = print(&greeting(&node, id, self.json)) {

@@ -93,6 +93,10 @@ impl Target {
             Err(ClientError::Refused { code, .. }) if code == "NOPASSWORD" => {
                 bail!("the node at {} wants no password; leave --password-file out, and unset VEZ_PASSWORD", self.addr)
             }
+            Err(ClientError::Refused { code, .. }) if code == "WRONGPASS" => {
+                bail!("the node at {} has another password", self.addr)
+            }
+            Err(error @ ClientError::Strange(_)) => bail!("{}: {error}", self.addr),
             Err(error) => Err(error.into()),
         }
     }

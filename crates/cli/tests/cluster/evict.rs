@@ -20,7 +20,8 @@ async fn evict(machines: &Machines, asked: u16, words: &[&str]) -> (Option<i32>,
 async fn one_that_is_evicted_has_lost_what_it_held() {
     let machines = Machines::new(3, LEASE).await;
     let held = machines.lock(3, "t").await;
-    assert_eq!(evict(&machines, 1, &["3"]).await, (Some(0), String::new()));
+    let (code, words) = evict(&machines, 1, &["3"]).await;
+    assert_eq!((code, words.starts_with("vez: node 3 has gone")), (Some(0), true), "{words}");
     timeout(LONG, held.lost()).await.expect("it is told");
     assert!(machines.lock(1, "t").await.fence() > held.fence());
     // It runs, and joins again.

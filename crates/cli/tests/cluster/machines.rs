@@ -25,7 +25,7 @@ pub(crate) fn vez() -> Command {
 }
 
 /// A program that is, or runs, what is examined: nothing that surrounds the tests is known to it.
-fn vez_in(program: &str) -> Command {
+pub(crate) fn vez_in(program: &str) -> Command {
     let mut command = Command::new(program);
     for name in ["VEZ_ADDR", "VEZ_CONFIG", "VEZ_PASSWORD", "RUST_LOG"] {
         command.env_remove(name);

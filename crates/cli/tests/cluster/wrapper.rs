@@ -11,7 +11,7 @@ use rustix::{io::ioctl_fionread, net::sockopt::set_socket_linger, pipe::fcntl_ge
 use tokio::{io::AsyncWriteExt, process::Command};
 use vez::Client;
 
-use crate::machines::{Machines, eventually, finish, is_there, process, says, send, vez};
+use crate::machines::{Machines, Process, eventually, finish, is_there, process, says, send, vez, vez_in};
 
 /// Nothing in these tests waits for a lease to run out.
 const LONG_LEASE: Duration = Duration::from_secs(50);
@@ -233,8 +233,10 @@ struct Leave(tempfile::TempDir);
 
 impl Leave {
     fn command(&self, words: &[&str]) -> std::process::Command {
-        let mut command = vez();
-        command.env("HOME", self.0.path()).current_dir(self.0.path()).args(words).stdin(Stdio::null());
+        // Whoever is handed a file, as the shell does here, is not to keep it for good.
+        let mut command = vez_in("sh");
+        command.args(["-c", "exec \"$@\" 3>&1", "sh", env!("CARGO_BIN_EXE_vez")]).args(words);
+        command.env("HOME", self.0.path()).current_dir(self.0.path()).stdin(Stdio::null());
         command
     }
 }
@@ -271,4 +273,13 @@ async fn eight_at_once_start_one_node() {
     let without = home.command(&["leave"]).output().unwrap();
     assert!(String::from_utf8(without.stderr).unwrap().contains("wants a password; say --password-file FILE"));
     assert_eq!(home.command(&["leave", "--password-file", "password"]).status().unwrap().code(), Some(0));
+    // Where this user has run another node, it would be a cluster of its own.
+    let other = home.0.path().join("other");
+    let node = ["node", "--json", "--id", "7", "--data", "other", "--bootstrap", "--client", "127.0.0.1:0"];
+    let node = [&node[..], &["--http", "127.0.0.1:0", "--peer", "127.0.0.1:0"]].concat();
+    drop(Process::start(&mut home.command(&node)));
+    let refused = home.command(&["lock", "t", "--", "true"]).output().unwrap();
+    let words = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{words}");
+    assert!(words.contains(&format!("with its data in {}", other.display())), "{words}");
 }

@@ -57,7 +57,7 @@ pub enum Reason {
     HeldHere,
     /// Those inside may leave room for one more, or not.
     Shared,
-    /// The token is elsewhere: it was last seen with this member, which holds it or passes it on.
+    /// The token is elsewhere: with the member that was the last to ask for it, or on its way there.
     TokenAt(MemberId),
     /// The token is elsewhere, and the algorithm of this lock does not tell where.
     TokenAway,

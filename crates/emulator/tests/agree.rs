@@ -13,7 +13,7 @@ const STEADY: f64 = 0.02;
 const MOST_RUNS: u64 = 16;
 
 /// So many attempts.
-const ATTEMPTS: u64 = 4;
+const ATTEMPTS: u64 = 8;
 
 fn settings(transport: Transport, loss: f64, seed: u64) -> Settings {
     let system = System {
@@ -45,11 +45,12 @@ fn run(name: &str, settings: &Settings) -> Outcome {
     outcome
 }
 
-/// Messages an entry, as a multiple of what the simulator says; and by how much of them its own runs differ.
-fn ratio(outcome: &Outcome) -> (f64, f64) {
-    let simulated = outcome.emulation.simulated.expect("the simulation comes to an end");
+/// Messages an entry, as a multiple of what the simulator says; and by how much of them its own runs differ. Nothing, if messages
+/// took so long that the simulation breaks its law.
+fn ratio(outcome: &Outcome) -> Option<(f64, f64)> {
+    let simulated = outcome.emulation.simulated?;
     let mean = simulated.messages_per_entry.mean;
-    (outcome.report.messages_per_entry.mean / mean, simulated.spread / mean)
+    Some((outcome.report.messages_per_entry.mean / mean, simulated.spread / mean))
 }
 
 /// Whether runs agree with the simulator, within a tenth.
@@ -69,7 +70,7 @@ fn one_after_the_other(name: &str, transport: Transport, loss: f64, adjust: impl
     let with = |seed| {
         let mut settings = settings(transport, loss, seed);
         adjust(&mut settings);
-        ratio(&run(name, &settings))
+        ratio(&run(name, &settings)).expect("the simulation comes to an end")
     };
     let attempt = |attempt: u64| {
         let seed = 1 + attempt * MOST_RUNS;
@@ -105,9 +106,11 @@ fn a_ring_that_loses_its_token() {
         .map(|seed| {
             let mut settings = settings(Transport::Udp, 0.1, seed);
             settings.system.patience = Duration::from_millis(15);
-            thread::spawn(move || ratio(&run("token-ring-regenerating", &settings)).0)
+            thread::spawn(move || ratio(&run("token-ring-regenerating", &settings)))
         })
         .collect();
-    let ratios: Vec<f64> = runs.into_iter().map(|run| run.join().expect("a run")).collect();
+    let ratios: Vec<f64> =
+        runs.into_iter().filter_map(|run| run.join().expect("a run")).map(|(ratio, _)| ratio).collect();
+    assert!(ratios.len() as u64 >= MOST_RUNS / 2, "the machine is too slow for most of them");
     assert!(agrees("token-ring-regenerating", &ratios));
 }

@@ -20,6 +20,8 @@ pub(super) struct Wire {
     /// Which of the addresses that the client knows is at the other end.
     pub at: usize,
     stream: TcpStream,
+    /// How long it may not be heard of.
+    patience: Duration,
     input: BytesMut,
     /// What was told without being asked for.
     pushes: VecDeque<Vec<String>>,
@@ -56,12 +58,17 @@ impl Wire {
         let cannot = |error| ClientError::Connect(address.to_owned(), error);
         let stream = TcpStream::connect(address).await.map_err(cannot)?;
         sockets::prepare(&stream, PATIENCE).map_err(cannot)?;
-        Ok(Self { at, stream, input: BytesMut::with_capacity(4096), pushes: VecDeque::new(), cluster: None })
+        let (input, pushes) = (BytesMut::with_capacity(4096), VecDeque::new());
+        Ok(Self { at, stream, patience: PATIENCE, input, pushes, cluster: None })
     }
 
-    /// From now on it is given up when nothing was heard for so long, or for as long as at first.
-    pub(super) fn be_patient(&self, patience: Duration) -> io::Result<()> {
-        sockets::prepare(&self.stream, patience.max(PATIENCE))
+    /// From now on it is not given up before nothing was heard for so long.
+    pub(super) fn be_patient(&mut self, patience: Duration) -> io::Result<()> {
+        if patience > self.patience {
+            sockets::prepare(&self.stream, patience)?;
+            self.patience = patience;
+        }
+        Ok(())
     }
 
     /// Whether it can be used again: it has neither ended, nor is there anything to read.

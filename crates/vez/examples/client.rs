@@ -7,7 +7,7 @@
 
 use std::{io::Write, time::Duration};
 
-use vez::{Client, Wanted, fence::Register};
+use vez::{Client, fence::Register};
 
 /// Takes a lock from outside, and shows its fence to what must not be touched by two.
 ///
@@ -25,8 +25,8 @@ pub(crate) async fn run(address: &str, out: &mut (impl Write + Send)) -> Result<
     guard.release().await?;
 
     // It is lost if this client is not heard for ten seconds; and somebody who has waited for two does not wait longer.
-    let wanted = Wanted { ttl: Some(Duration::from_secs(10)), wait: Some(Duration::from_secs(2)) };
-    let Some(guard) = client.lock_with("accounts", wanted).await? else {
+    let wanted = client.lock("accounts").ttl(Duration::from_secs(10));
+    let Some(guard) = wanted.within(Duration::from_secs(2)).await? else {
         writeln!(out, "somebody else has it")?;
         return Ok(());
     };

@@ -25,8 +25,8 @@ pub(crate) async fn run(folder: &Path, out: &mut (impl Write + Send)) -> Result<
     let first = guard.fence();
 
     // Somebody else would have to wait, or not.
-    let busy = node.try_lock("orders/42").await?.is_none();
-    let waited = node.lock_timeout("orders/42", Duration::from_millis(10)).await?.is_none();
+    let busy = node.lock("orders/42").now().await?.is_none();
+    let waited = node.lock("orders/42").within(Duration::from_millis(10)).await?.is_none();
     writeln!(out, "others find it busy: {busy}, also after a while: {waited}")?;
 
     // Work, but not longer than it is ours.

@@ -1,6 +1,7 @@
 //! A client of a node, from outside, in Redis' own protocol.
 
 mod keeper;
+mod observer;
 mod pool;
 mod wire;
 
@@ -9,30 +10,30 @@ use std::{io, sync::Arc, time::Duration};
 use serde_json::Value;
 use tokio::time::timeout;
 use vez_peer::{
+    ask::{Ask, Size},
     fence::Fence,
     name::{Name, NoName},
 };
 
-pub use self::keeper::{Loss, RemoteGuard};
-use self::{keeper::Keeper, pool::Pool, wire::Told};
+use self::{
+    keeper::{Held, Keeper},
+    pool::Pool,
+    wire::{Told, Wire},
+};
+pub use self::{
+    keeper::{Loss, RemoteGuard},
+    observer::RemoteObserver,
+};
+use crate::turn::{Turn, What, Wish, sealed::Service, words};
 
 /// A node that does not answer for so long is not there.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A client of a node. It can be cloned, and used by many at once: whoever holds or waits for a lock has a connection of its
-/// own, and what was released leaves it to the next.
+/// A client of a node. It can be cloned, and used by many at once: whoever holds something or waits for it has a connection of
+/// its own, and what was released leaves it to the next.
 #[derive(Clone, Debug)]
 pub struct Client {
     pool: Arc<Pool>,
-}
-
-/// How a lock is wanted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Wanted {
-    /// It is lost if this client cannot be heard for so long; as soon as its node notices, if nothing is said.
-    pub ttl: Option<Duration>,
-    /// So long it waits; as long as it takes, if nothing is said; not at all, if that is zero.
-    pub wait: Option<Duration>,
 }
 
 /// Why a client does not get what it wants.
@@ -118,82 +119,6 @@ impl Client {
         Ok(Self { pool: Arc::new(pool) })
     }
 
-    /// Takes a lock, when it is our turn.
-    ///
-    /// # Errors
-    /// If it can never be had, or the node cannot be reached.
-    pub async fn lock(&self, name: impl AsRef<[u8]>) -> Result<RemoteGuard, ClientError> {
-        let locked = self.lock_with(name, Wanted::default()).await?;
-        locked.ok_or_else(|| ClientError::Strange("it was not our turn, and it does not say so".into()))
-    }
-
-    /// Takes a lock if nobody has it.
-    ///
-    /// # Errors
-    /// If it cannot be told, or the node cannot be reached.
-    pub async fn try_lock(&self, name: impl AsRef<[u8]>) -> Result<Option<RemoteGuard>, ClientError> {
-        self.lock_with(name, Wanted { wait: Some(Duration::ZERO), ttl: None }).await
-    }
-
-    /// Takes a lock, if it is our turn within that time.
-    ///
-    /// # Errors
-    /// If it can never be had, or the node cannot be reached.
-    pub async fn lock_timeout(
-        &self,
-        name: impl AsRef<[u8]>,
-        wait: Duration,
-    ) -> Result<Option<RemoteGuard>, ClientError> {
-        self.lock_with(name, Wanted { wait: Some(wait), ttl: None }).await
-    }
-
-    /// Takes a lock, if it is our turn in time.
-    ///
-    /// # Errors
-    /// If it can never be had, or the node cannot be reached.
-    pub async fn lock_with(&self, name: impl AsRef<[u8]>, wanted: Wanted) -> Result<Option<RemoteGuard>, ClientError> {
-        let name = Name::new(name.as_ref())?;
-        let mut request = vec![b"LOCK".to_vec(), name.as_bytes().to_vec()];
-        for (word, time) in [(&b"TTL"[..], wanted.ttl), (b"WAIT", wanted.wait)] {
-            request.extend(time.into_iter().flat_map(|time| [word.to_vec(), milliseconds(time)]));
-        }
-        if self.pool.knows_several() {
-            request.push(b"ELSEWHERE".to_vec());
-        }
-        let mut wire = self.pool.wire().await?;
-        let called = wire.call(&request);
-        let answer = match wanted.wait {
-            None => called.await?,
-            // A node that does not answer is not waited for much longer than for the lock.
-            Some(wait) => timeout(wait.saturating_add(PATIENCE), called).await.map_err(|_| silent())??,
-        };
-        let fence: Fence = match answer {
-            Told::Text(text) => text.parse().map_err(|error| ClientError::Strange(format!("{error}")))?,
-            Told::Nil => {
-                self.pool.put_back(wire);
-                return Ok(None);
-            }
-            Told::Error(text) => {
-                let refused = ClientError::refused(&text);
-                if refused.is_temporary() {
-                    self.pool.turn_away(&wire);
-                }
-                self.pool.put_back(wire);
-                return Err(refused);
-            }
-            other => return Err(ClientError::Strange(format!("{other:?}"))),
-        };
-        // How long it is ours is known by a renewal, counted from its sending.
-        let keeper = Keeper { pool: Arc::clone(&self.pool), name, fence, ttl: wanted.ttl, wire };
-        match timeout(PATIENCE, keeper.start()).await.map_err(|_| silent())? {
-            Ok(guard) => Ok(Some(guard)),
-            Err(ClientError::Refused { code, why }) if code == "LOST" => {
-                Err(ClientError::Refused { code: "TRYAGAIN".into(), why }) // Nobody has counted on it yet.
-            }
-            Err(error) => Err(error),
-        }
-    }
-
     /// Lets the node leave its cluster, and waits until it has ended. Who holds something there has so long to come to an end.
     ///
     /// # Errors
@@ -203,7 +128,7 @@ impl Client {
             return Err(ClientError::Several);
         }
         let mut wire = self.pool.connect().await?;
-        let request = [b"LEAVE".to_vec(), b"GRACE".to_vec(), milliseconds(grace)];
+        let request = [b"SHUTDOWN".to_vec(), b"GRACE".to_vec(), milliseconds(grace)];
         match timeout(PATIENCE, wire.call(&request)).await.map_err(|_| silent())?? {
             Told::Error(text) => Err(ClientError::refused(&text)),
             _ => {
@@ -226,6 +151,116 @@ impl Client {
             answer => Ok(answer.into_json()),
         }
     }
+}
+
+words!(Client);
+
+impl<'a> Turn<'a, Client> {
+    /// It is lost if this client cannot be heard for so long; as soon as its node notices, if nothing is said.
+    pub fn ttl(self, ttl: impl Into<Option<Duration>>) -> Self {
+        self.with_ttl(ttl.into())
+    }
+}
+
+impl Service for Client {
+    type Guard = RemoteGuard;
+    type Error = ClientError;
+    type Observer = RemoteObserver;
+
+    async fn take(&self, wish: Wish) -> Result<Option<RemoteGuard>, ClientError> {
+        let mut request = words(&wish.what);
+        for (word, time) in [(&b"TTL"[..], wish.ttl), (b"WAIT", wish.wait)] {
+            request.extend(time.into_iter().flat_map(|time| [word.to_vec(), milliseconds(time)]));
+        }
+        if self.pool.knows_several() {
+            request.push(b"ELSEWHERE".to_vec());
+        }
+        let mut wire = self.pool.wire().await?;
+        let called = wire.call(&request);
+        let answer = match wish.wait {
+            None => called.await?,
+            // A node that does not answer is not waited for much longer than for the turn.
+            Some(wait) => timeout(wait.saturating_add(PATIENCE), called).await.map_err(|_| silent())??,
+        };
+        let held = match answer {
+            Told::Nil => {
+                self.pool.put_back(wire);
+                return Ok(None);
+            }
+            Told::Error(text) => return Err(self.refused(wire, &text)),
+            answer => Held::new(wish.what, answer)?,
+        };
+        // How long it is ours is known by a renewal, counted from its sending.
+        let keeper = Keeper { pool: Arc::clone(&self.pool), held: Arc::new(held), ttl: wish.ttl, wire };
+        match timeout(PATIENCE, keeper.start()).await.map_err(|_| silent())? {
+            Ok(guard) => Ok(Some(guard)),
+            Err(ClientError::Refused { code, why }) if code == "LOST" => {
+                Err(ClientError::Refused { code: "TRYAGAIN".into(), why }) // Nobody has counted on it yet.
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn resize(&self, name: Name, units: u32) -> Result<Size, ClientError> {
+        let units_said = units.to_string().into_bytes();
+        let request = [b"SEM".to_vec(), name.as_bytes().to_vec(), b"RESIZE".to_vec(), units_said];
+        let mut wire = self.pool.wire().await?;
+        match wire.call(&request).await? {
+            Told::Error(text) => Err(self.refused(wire, &text)),
+            Told::Text(since) => {
+                self.pool.put_back(wire);
+                Ok(Size { since: fence(&since)?, units })
+            }
+            other => Err(ClientError::Strange(format!("{other:?}"))),
+        }
+    }
+
+    async fn observe(&self, name: Name) -> Result<RemoteObserver, ClientError> {
+        RemoteObserver::new(Arc::clone(&self.pool), name).await
+    }
+
+    fn no_turn() -> ClientError {
+        ClientError::Strange("it was not our turn, and it does not say so".into())
+    }
+}
+
+impl Client {
+    /// The node says no. If it serves nobody now, another is asked from here on.
+    fn refused(&self, wire: Wire, text: &str) -> ClientError {
+        let refused = ClientError::refused(text);
+        if refused.is_temporary() {
+            self.pool.turn_away(&wire);
+        }
+        self.pool.put_back(wire);
+        refused
+    }
+}
+
+/// As it is said to a node.
+fn words(what: &What) -> Vec<Vec<u8>> {
+    let (name, ask) = match what {
+        What::One(name, ask) => (name.as_bytes().to_vec(), ask),
+        What::All(names) => {
+            let count = names.len().to_string().into_bytes();
+            let names = names.iter().map(|name| name.as_bytes().to_vec());
+            return [b"LOCKALL".to_vec(), count].into_iter().chain(names).collect();
+        }
+    };
+    match ask {
+        Ask::Lock => vec![b"LOCK".to_vec(), name],
+        Ask::Read => vec![b"READ".to_vec(), name],
+        Ask::Write => vec![b"WRITE".to_vec(), name],
+        Ask::Group { label } => vec![b"ENTER".to_vec(), name, label.clone()],
+        Ask::Elect { value } => vec![b"CAMPAIGN".to_vec(), name, value.clone()],
+        Ask::Semaphore { units, weight } => {
+            let (units, weight) = (units.to_string().into_bytes(), weight.to_string().into_bytes());
+            vec![b"SEM".to_vec(), name, units, b"TAKE".to_vec(), weight]
+        }
+    }
+}
+
+fn fence(text: &str) -> Result<Fence, ClientError> {
+    text.parse().map_err(|error| ClientError::Strange(format!("{error}")))
 }
 
 fn late() -> io::Error {

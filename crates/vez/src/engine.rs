@@ -6,8 +6,12 @@
 
 mod calls;
 mod carry;
+mod tell;
 
-pub(crate) use self::calls::Asked;
+pub(crate) use self::{
+    calls::{Asked, Ending},
+    tell::{Grant, Sights},
+};
 
 use std::{
     collections::BTreeMap,
@@ -32,10 +36,10 @@ use vez_peer::{
     peer::{Call, Effect, Input, Stopped},
 };
 
+use self::tell::{Outcome, Waiting};
 use crate::{
     clock::{self, Nanos},
     disk::DiskThread,
-    guard::Guard,
     links::Links,
     metrics::Metrics,
     session::{Lease, Session},
@@ -81,7 +85,7 @@ struct Core {
     waiting: BTreeMap<(SessionId, RequestId), Waiting>,
     /// The request that is being made at this moment, and what became of it at once.
     present: Option<RequestId>,
-    outcome: Option<Result<Fence, Failure>>,
+    outcome: Option<Outcome>,
     /// What became of the last word of a session.
     answer: Option<Result<Nanos, Failure>>,
     /// Nodes of other clusters that have spoken to this one.
@@ -95,12 +99,6 @@ struct Core {
     links: Links,
     /// None once this node never does anything again.
     disk: Option<DiskThread>,
-}
-
-struct Waiting {
-    session: Arc<Session>,
-    since: Nanos,
-    tell: oneshot::Sender<Result<Guard, Failure>>,
 }
 
 /// When the peer next wants to be woken.
@@ -346,7 +344,7 @@ impl Core {
         }
         self.own = None;
         for (_, waiting) in std::mem::take(&mut self.waiting) {
-            let _ = waiting.tell.send(Err(Failure::Lost)); // Who is gone need not be told.
+            waiting.refuse(Failure::Lost);
         }
     }
 }

@@ -41,14 +41,26 @@ impl Register {
     /// # Errors
     /// If a higher one was seen. Nothing has changed then.
     pub fn admit(&mut self, name: impl AsRef<[u8]>, fence: Fence) -> Result<(), Stale> {
+        self.admit_one_of(name, fence, fence)
+    }
+
+    /// Lets one in who holds units of a semaphore, as others do at the same time, each with a fence of its own: whoever is not
+    /// below the highest [floor](crate::Guard::floor) so far.
+    ///
+    /// That does not cover everything. One that has lost its units is refused once somebody has shown a floor above its fence, and
+    /// that moves on only when the oldest holder is gone: as long as one who was there before it still is, it is let in.
+    ///
+    /// # Errors
+    /// If a higher floor was seen. Nothing has changed then.
+    pub fn admit_one_of(&mut self, name: impl AsRef<[u8]>, fence: Fence, floor: Fence) -> Result<(), Stale> {
         match self.highest.get_mut(name.as_ref()) {
             Some(seen) if *seen > fence => Err(Stale { shown: fence, seen: *seen }),
             Some(seen) => {
-                *seen = fence;
+                *seen = floor.max(*seen);
                 Ok(())
             }
             None => {
-                self.highest.insert(name.as_ref().to_vec(), fence);
+                self.highest.insert(name.as_ref().to_vec(), floor);
                 Ok(())
             }
         }

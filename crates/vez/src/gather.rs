@@ -243,15 +243,21 @@ impl Inner {
         Some(Report::new(id, name, why, now, label))
     }
 
-    /// Takes a lock from a client of this node. False, if none holds it so.
+    /// Takes something from clients of this node: from all who share that fence. False, if none holds it so.
     fn revoke(&self, name: &Name, fence: Fence) -> bool {
-        let holders = self.engine.look(|peer| peer.why(name).holders).unwrap_or_default();
-        let mut holders = holders.into_iter().filter(|holder| holder.fence == Some(fence));
-        let found = holders.find_map(|holder| Some((self.engine.session(holder.session?)?, holder.since?)));
-        let Some((session, since)) = found else { return false };
-        session.revoke(name, fence);
-        let _ = self.engine.release(&session, name, fence, since); // Its client may have been faster.
-        true
+        let Some(why) = self.engine.look(|peer| peer.why(name)) else { return false };
+        let mut revoked = false;
+        for holder in why.holders.into_iter().filter(|holder| holder.fence == Some(fence)) {
+            let session = holder.session.and_then(|session| self.engine.session(session));
+            let (Some(session), Some(since), Some(kind)) = (session, holder.since, why.kind) else { continue };
+            session.revoke(name, fence);
+            let _ = self.engine.release(&session, (name, fence), (kind, since)); // Its client may have been faster.
+            if session.is_whole() {
+                self.engine.end(&session);
+            }
+            revoked = true;
+        }
+        revoked
     }
 }
 

@@ -1,36 +1,60 @@
-//! What one has while one has a lock.
+//! What one has while one has something.
 
 use std::{fmt, sync::Arc};
 
-use vez_peer::{ask::Failure, fence::Fence, identity::ClusterId, name::Name};
+use vez_peer::{
+    ask::{Failure, Kind},
+    fence::Fence,
+    identity::ClusterId,
+    name::Name,
+};
 
 use crate::{
     clock::{Deadline, Nanos},
-    engine::Engine,
+    engine::{Ending, Engine, Grant},
     session::Session,
 };
 
-/// A lock that is held. Dropping it releases it.
+/// A lock that is held, or units of a semaphore, a place in a session, leadership, several locks at once. Dropping it gives it
+/// back.
 ///
-/// A lock is held for as long as this node is a member of its cluster, which it has to prove again and again. If it cannot,
-/// the lock is lost at [`Self::deadline`], and somebody else may get it; whoever works on something that must not be
+/// It is held for as long as this node is a member of its cluster, which it has to prove again and again. If it cannot,
+/// it is lost at [`Self::deadline`], and somebody else may get it; whoever works on something that must not be
 /// touched by two shows its [fence](Self::fence) to whatever it works on, which [refuses](crate::fence::Register) older ones.
 pub struct Guard {
     engine: Arc<Engine>,
     session: Arc<Session>,
+    kind: Kind,
     name: Name,
     fence: Fence,
+    floor: Fence,
     since: Nanos,
-    /// Whether there is still something to release.
+    /// Whether there is still something to give back.
     held: bool,
+    /// What was taken with it, all or nothing.
+    others: Option<Box<Others>>,
+}
+
+/// What is held by the same session as another, which ends with them.
+struct Others {
+    guards: Vec<Guard>,
+    _ending: Ending,
 }
 
 impl Guard {
-    pub(crate) fn new(engine: Arc<Engine>, session: Arc<Session>, name: Name, fence: Fence, since: Nanos) -> Self {
-        Self { engine, session, name, fence, since, held: true }
+    pub(crate) fn new(engine: Arc<Engine>, session: Arc<Session>, kind: Kind, grant: Grant) -> Self {
+        let Grant { name, fence, floor, when } = grant;
+        Self { engine, session, kind, name, fence, floor, since: when, held: true, others: None }
     }
 
-    /// What is held.
+    /// All of them as one. They are held by a session of their own, which ends with them.
+    pub(crate) fn all(mut guards: Vec<Self>, ending: Ending) -> Self {
+        let mut first = guards.remove(0);
+        first.others = Some(Box::new(Others { guards, _ending: ending }));
+        first
+    }
+
+    /// What is held; of several names, the first of them in their order.
     #[must_use]
     pub fn name(&self) -> &Name {
         &self.name
@@ -40,6 +64,19 @@ impl Guard {
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.fence
+    }
+
+    /// Of units of a semaphore, the oldest grant that may still be alive: a resource [refuses](crate::fence::Register::admit_one_of)
+    /// whatever is below the highest that it has seen. Of anything else, the fence itself.
+    #[must_use]
+    pub fn floor(&self) -> Fence {
+        self.floor
+    }
+
+    /// All names that are held, each with its fence. But for [`Node::lock_all`](crate::Node::lock_all) it is one.
+    pub fn fences(&self) -> impl Iterator<Item = (&Name, Fence)> {
+        let others = self.others.iter().flat_map(|others| &others.guards);
+        std::iter::once(self).chain(others).map(|guard| (&guard.name, guard.fence))
     }
 
     /// Whose fence it is: those of two clusters cannot be compared.
@@ -75,12 +112,16 @@ impl Guard {
         self.session.danger(&self.name, self.fence).await;
     }
 
-    /// Releases it, and tells whether it was still held: if not, somebody else may have had it already.
+    /// Gives it back, and tells whether it was still held: if not, somebody else may have had it already.
     ///
     /// # Errors
     /// If it was lost.
     pub async fn release(mut self) -> Result<(), Failure> {
         self.let_go()
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
     }
 
     pub(crate) fn session(&self) -> &Arc<Session> {
@@ -91,16 +132,18 @@ impl Guard {
         if !std::mem::take(&mut self.held) {
             return Ok(());
         }
-        let released = self.engine.release(&self.session, &self.name, self.fence, self.since);
+        let released = self.engine.release(&self.session, (&self.name, self.fence), (self.kind, self.since));
         let lost = self.session.has_lost(&self.name, self.fence);
         self.session.forget(&self.name, self.fence);
-        if lost { Err(Failure::Lost) } else { released }
+        let own = if lost { Err(Failure::Lost) } else { released };
+        let others = self.others.take().map(|mut others| others.guards.iter_mut().try_for_each(Self::let_go));
+        own.and(others.unwrap_or(Ok(()))) // Those that come after one that was lost are dropped, and so given back.
     }
 
-    /// There is nothing to release: whoever has taken it apart does that.
-    pub(crate) fn disarm(mut self) -> (Arc<Session>, Name, Fence) {
+    /// There is nothing to give back: whoever has taken it apart does that.
+    pub(crate) fn disarm(mut self) -> Grant {
         self.held = false;
-        (Arc::clone(&self.session), self.name.clone(), self.fence)
+        Grant { name: self.name.clone(), fence: self.fence, floor: self.floor, when: self.since }
     }
 }
 
@@ -113,6 +156,7 @@ impl Drop for Guard {
 
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Guard({:?}, {:?})", self.name, self.fence)
+        let fences: Vec<_> = self.fences().collect();
+        write!(f, "Guard({fences:?})")
     }
 }

@@ -31,15 +31,17 @@ mod links;
 mod listen;
 mod metrics;
 mod node;
+mod observer;
 mod resp;
 mod session;
 mod sockets;
 mod store;
 mod supervise;
+pub mod turn;
 mod wire;
 
 pub use vez_peer::{
-    ask::{Failure, Kind},
+    ask::{Failure, Kind, Leader, Size},
     fence::Fence,
     identity::{ClusterId, MemberId},
     name::{Name, NoName},
@@ -48,13 +50,14 @@ pub use vez_peer::{
 
 pub use self::{
     builder::{Builder, StartError},
-    client::{Client, ClientError, Loss, RemoteGuard, Wanted},
+    client::{Client, ClientError, Loss, RemoteGuard, RemoteObserver},
     clock::Deadline,
     gather::{Listing, Picture, ReleaseError},
     guard::Guard,
     identity::number,
     inquiry::{Held, Report, Waiting},
     node::{LockError, Node},
+    observer::Observer,
     store::StoreError,
     supervise::Ended,
 };

@@ -1,17 +1,21 @@
-//! What is counted, in the words of Prometheus. No label is ever the name of a lock: there may be millions.
+//! What is counted, in the words of Prometheus. No label is ever a name: there may be millions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::{
-    encoding::text,
+    encoding::{EncodeLabelSet, text},
     metrics::{
         counter::Counter,
+        family::Family,
         gauge::Gauge,
         histogram::{Histogram, exponential_buckets},
     },
     registry::{Registry, Unit},
 };
-use vez_peer::peer::{Counts, Standings, Status};
+use vez_peer::{
+    ask::Kind,
+    peer::{Counts, Standings, Status},
+};
 
 use crate::clock::Nanos;
 
@@ -20,10 +24,10 @@ type Count = Counter<u64, AtomicU64>;
 /// What a node counts.
 pub(crate) struct Metrics {
     registry: Registry,
-    grants: Count,
-    local_hits: Count,
-    waits: Histogram,
-    holds: Histogram,
+    grants: Each<Count>,
+    local_hits: Each<Count>,
+    waits: Each<Histogram>,
+    holds: Each<Histogram>,
     views: Count,
     lost: Count,
     forgotten: Count,
@@ -32,6 +36,43 @@ pub(crate) struct Metrics {
     pub refused_connections: Count,
     pub commands: Count,
     shown: Shown,
+}
+
+/// One for each primitive. They are looked up once: it happens with every grant.
+struct Each<T>([T; KINDS.len()]);
+
+const KINDS: [&str; 5] = ["lock", "semaphore", "group", "rw", "election"];
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct Labels {
+    kind: &'static str,
+}
+
+impl<T> Each<T> {
+    fn of(&self, kind: Kind) -> &T {
+        let [lock, semaphore, group, rw, election] = &self.0;
+        match kind {
+            Kind::Lock => lock,
+            Kind::Semaphore { .. } => semaphore,
+            Kind::Group => group,
+            Kind::ReadWrite => rw,
+            Kind::Election => election,
+        }
+    }
+}
+
+fn counters(registry: &mut Registry, name: &str, help: &str) -> Each<Count> {
+    let family = Family::<Labels, Count>::default();
+    registry.register(name, help, family.clone());
+    Each(KINDS.map(|kind| family.get_or_create_owned(&Labels { kind })))
+}
+
+fn histograms(registry: &mut Registry, name: &str, help: &str) -> Each<Histogram> {
+    // From a microsecond to a minute and more.
+    let new = || Histogram::new(exponential_buckets(1e-6, 4.0, 14));
+    let family = Family::<Labels, Histogram, fn() -> Histogram>::new_with_constructor(new);
+    registry.register_with_unit(name, help, Unit::Seconds, family.clone());
+    Each(KINDS.map(|kind| family.get_or_create_owned(&Labels { kind })))
 }
 
 /// What is looked up when somebody asks.
@@ -50,14 +91,13 @@ struct Shown {
 
 impl Metrics {
     pub(crate) fn new() -> Self {
-        // From a microsecond to a minute and more.
-        let histogram = || Histogram::new(exponential_buckets(1e-6, 4.0, 14));
+        let mut registry = Registry::with_prefix("vez");
         let mut metrics = Self {
-            registry: Registry::with_prefix("vez"),
-            grants: Counter::default(),
-            local_hits: Counter::default(),
-            waits: histogram(),
-            holds: histogram(),
+            grants: counters(&mut registry, "grants", "What was granted to clients of this node"),
+            local_hits: counters(&mut registry, "local_hits", "Grants that nobody had to be asked for"),
+            waits: histograms(&mut registry, "wait", "How long those waited who had to wait"),
+            holds: histograms(&mut registry, "hold", "How long it was held"),
+            registry,
             views: Counter::default(),
             lost: Counter::default(),
             forgotten: Counter::default(),
@@ -73,11 +113,6 @@ impl Metrics {
 
     fn register(&mut self) {
         let registry = &mut self.registry;
-        registry.register("grants", "Locks granted to clients of this node", self.grants.clone());
-        registry.register("local_hits", "Grants without a message, since the token was here", self.local_hits.clone());
-        let waits = "How long those waited who had to wait";
-        registry.register_with_unit("wait", waits, Unit::Seconds, self.waits.clone());
-        registry.register_with_unit("hold", "How long locks were held", Unit::Seconds, self.holds.clone());
         registry.register("views", "Views that this node was a member of", self.views.clone());
         registry.register("memberships_lost", "How often this node ceased to be a member", self.lost.clone());
         registry.register("names_forgotten", "Idle names forgotten by their home", self.forgotten.clone());
@@ -100,20 +135,21 @@ impl Metrics {
         registry.register("strange_frames", "Frames that were not for this process", shown.strangers.clone());
     }
 
-    pub(crate) fn granted(&self) {
-        self.grants.inc();
+    pub(crate) fn granted(&self, kind: Kind) {
+        self.grants.of(kind).inc();
     }
 
-    pub(crate) fn granted_at_once(&self) {
-        self.local_hits.inc();
+    pub(crate) fn granted_at_once(&self, kind: Kind) {
+        self.granted(kind);
+        self.local_hits.of(kind).inc();
     }
 
-    pub(crate) fn waited(&self, time: Nanos) {
-        self.waits.observe(seconds(time));
+    pub(crate) fn waited(&self, kind: Kind, time: Nanos) {
+        self.waits.of(kind).observe(seconds(time));
     }
 
-    pub(crate) fn held(&self, time: Nanos) {
-        self.holds.observe(seconds(time));
+    pub(crate) fn held(&self, kind: Kind, time: Nanos) {
+        self.holds.of(kind).observe(seconds(time));
     }
 
     pub(crate) fn entered(&self) {

@@ -19,7 +19,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use vez_peer::{
-    ask::{Ask, Failure, Patience},
+    ask::{Ask, Failure, Patience, Size},
     identity::MemberId,
     name::{Name, NoName},
     peer::{Input, Status},
@@ -29,13 +29,16 @@ use crate::{
     builder::Builder,
     clock,
     disk::{DiskThread, Told},
-    engine::{Asked, Engine, Presence},
+    engine::{Asked, Ending, Engine, Presence},
     gather::Inquiries,
     guard::Guard,
     links::Links,
     metrics::Metrics,
+    observer::Observer,
+    session::Who,
     store::Store,
     supervise::{Ended, Settings},
+    turn::{What, Wish, sealed::Service, words},
 };
 
 /// How often is looked whether what is held has been given back, by one who wants to leave.
@@ -63,7 +66,13 @@ pub(crate) struct Inner {
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// Why a lock is not had.
+/// Several locks that are held by a session of their own, in the order of their names.
+pub(crate) struct Several {
+    pub guards: Vec<Guard>,
+    pub ending: Ending,
+}
+
+/// Why something is not had.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LockError {
     /// It is no name.
@@ -91,41 +100,6 @@ impl Node {
         http_addr: Option<SocketAddr>,
     ) -> Self {
         Self { inner, peer_addr, client_addr, http_addr }
-    }
-
-    /// Takes a lock, when it is our turn.
-    ///
-    /// # Errors
-    /// If it can never be had.
-    pub async fn lock(&self, name: impl AsRef<[u8]>) -> Result<Guard, LockError> {
-        let name = Name::new(name.as_ref())?;
-        self.inner.acquire(&name, Patience::Endless).await.map_err(LockError::from)
-    }
-
-    /// Takes a lock if nobody has it.
-    ///
-    /// # Errors
-    /// If it cannot be told: this node is no member now, or is settling in a new view.
-    pub async fn try_lock(&self, name: impl AsRef<[u8]>) -> Result<Option<Guard>, LockError> {
-        self.lock_until(name.as_ref(), Patience::Try).await
-    }
-
-    /// Takes a lock, if it is our turn within that time.
-    ///
-    /// # Errors
-    /// If it can never be had.
-    pub async fn lock_timeout(&self, name: impl AsRef<[u8]>, wait: Duration) -> Result<Option<Guard>, LockError> {
-        let end = clock::now().saturating_add(clock::nanos(wait));
-        self.lock_until(name.as_ref(), Patience::Until(end)).await
-    }
-
-    async fn lock_until(&self, name: &[u8], patience: Patience) -> Result<Option<Guard>, LockError> {
-        let name = Name::new(name)?;
-        match self.inner.acquire(&name, patience).await {
-            Ok(guard) => Ok(Some(guard)),
-            Err(Failure::Busy(_) | Failure::TimedOut(_)) => Ok(None),
-            Err(failure) => Err(failure.into()),
-        }
     }
 
     /// Where other nodes reach this one.
@@ -183,6 +157,46 @@ impl Node {
     }
 }
 
+words!(Node);
+
+impl Service for Node {
+    type Guard = Guard;
+    type Error = LockError;
+    type Observer = Observer;
+
+    async fn take(&self, wish: Wish) -> Result<Option<Guard>, LockError> {
+        let patience = match wish.wait {
+            None => Patience::Endless,
+            Some(Duration::ZERO) => Patience::Try,
+            Some(wait) => Patience::Until(clock::now().saturating_add(clock::nanos(wait))),
+        };
+        let taken = match wish.what {
+            What::One(name, ask) => self.inner.acquire(&name, ask, patience).await,
+            What::All(names) => {
+                let several = self.inner.acquire_all(&Who::in_process(), &names, patience, false).await;
+                several.map(|Several { guards, ending }| Guard::all(guards, ending))
+            }
+        };
+        match taken {
+            Ok(guard) => Ok(Some(guard)),
+            Err(Failure::Busy(_) | Failure::TimedOut(_)) => Ok(None),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    async fn resize(&self, name: Name, units: u32) -> Result<Size, LockError> {
+        Ok(self.inner.resize(&name, units).await?)
+    }
+
+    async fn observe(&self, name: Name) -> Result<Observer, LockError> {
+        Ok(Observer::new(Arc::clone(&self.inner), name))
+    }
+
+    fn no_turn() -> LockError {
+        LockError::Ended
+    }
+}
+
 impl Drop for Node {
     fn drop(&mut self) {
         self.inner.end(Ended::Dropped);
@@ -193,6 +207,11 @@ impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "node {}", self.settings.number)
     }
+}
+
+/// Whether it fails because the node was no member for a moment.
+fn is_passing(failure: &Failure) -> bool {
+    matches!(failure, Failure::NoMember | Failure::NoSession | Failure::Lost)
 }
 
 impl From<Failure> for LockError {
@@ -270,14 +289,14 @@ impl Inner {
         self.leaving.load(Ordering::SeqCst)
     }
 
-    /// Takes a lock for this process itself.
-    async fn acquire(&self, name: &Name, patience: Patience) -> Result<Guard, Failure> {
+    /// Takes something for this process itself.
+    async fn acquire(&self, name: &Name, ask: Ask, patience: Patience) -> Result<Guard, Failure> {
         // What is granted at once does not let others have their turn by itself: the timers of this very node among them.
         consume_budget().await;
-        let ask = || self.engine.acquire_own(name, Ask::Lock, patience);
-        match ask() {
+        let again = || self.engine.acquire_own(name, ask.clone(), patience);
+        match again() {
             Asked::Now(Ok(guard)) => Ok(guard),
-            first => self.patiently(patience, false, first, ask).await,
+            first => self.patiently(patience, false, first, again).await,
         }
     }
 
@@ -287,8 +306,8 @@ impl Inner {
         &self,
         patience: Patience,
         elsewhere: bool,
-        first: Asked,
-        ask_again: impl Fn() -> Asked,
+        first: Asked<Guard>,
+        ask_again: impl Fn() -> Asked<Guard>,
     ) -> Result<Guard, Failure> {
         let mut asked = first;
         loop {
@@ -299,12 +318,59 @@ impl Inner {
             match outcome {
                 // The process may have been asleep on the way here.
                 Ok(guard) if guard.is_lost() => {}
-                Err(Failure::NoMember | Failure::NoSession | Failure::Lost)
-                    if patience != Patience::Try && !elsewhere => {}
+                Err(failure) if is_passing(&failure) && patience != Patience::Try && !elsewhere => {}
                 outcome => return outcome.map_err(|failure| self.for_now(failure)),
             }
             self.is_back(patience).await?;
             asked = ask_again();
+        }
+    }
+
+    /// Takes several locks, which are in the order of their names, by a session of their own: all of them or none.
+    pub(crate) async fn acquire_all(
+        &self,
+        who: &Who,
+        names: &[Name],
+        patience: Patience,
+        elsewhere: bool,
+    ) -> Result<Several, Failure> {
+        loop {
+            match self.acquire_each(who, names, patience).await {
+                Ok(several) if several.guards.iter().any(Guard::is_lost) => {}
+                Err(failure) if is_passing(&failure) && patience != Patience::Try && !elsewhere => {}
+                outcome => return outcome.map_err(|failure| self.for_now(failure)),
+            }
+            self.is_back(patience).await?;
+        }
+    }
+
+    async fn acquire_each(&self, who: &Who, names: &[Name], patience: Patience) -> Result<Several, Failure> {
+        // If it does not come to all of them, those that were had are given back when this is dropped, and the session ends.
+        let ending = self.engine.open_whole(who.clone())?;
+        let mut guards = Vec::with_capacity(names.len());
+        for name in names {
+            consume_budget().await;
+            guards.push(match self.engine.acquire(&ending.session, name, Ask::Lock, patience) {
+                Asked::Now(taken) => taken?,
+                Asked::Later(pending) => pending.answer().await?,
+            });
+        }
+        Ok(Several { guards, ending })
+    }
+
+    /// Gives a semaphore another number of units.
+    pub(crate) async fn resize(&self, name: &Name, units: u32) -> Result<Size, Failure> {
+        loop {
+            let asked = self.engine.own().map(|own| self.engine.resize(&own, name, units));
+            let outcome = match asked {
+                Ok(Asked::Now(outcome)) => outcome,
+                Ok(Asked::Later(pending)) => pending.answer().await,
+                Err(failure) => Err(failure),
+            };
+            match outcome {
+                Err(failure) if is_passing(&failure) => self.is_back(Patience::Endless).await?,
+                outcome => return outcome,
+            }
         }
     }
 
@@ -318,7 +384,7 @@ impl Inner {
     }
 
     /// Waits until the node is a member.
-    async fn is_back(&self, patience: Patience) -> Result<(), Failure> {
+    pub(crate) async fn is_back(&self, patience: Patience) -> Result<(), Failure> {
         let mut presence = self.engine.presence();
         let decided = |presence: &Presence| matches!(presence, Presence::Member | Presence::Closed);
         let back = async {

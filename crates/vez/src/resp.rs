@@ -4,6 +4,7 @@ mod command;
 mod connection;
 mod greeting;
 mod holding;
+mod observing;
 mod reply;
 mod request;
 mod words;

@@ -26,6 +26,8 @@ pub(crate) struct Session {
     losses: watch::Sender<Losses>,
     /// Rung when something is lost.
     bell: Option<Arc<Notify>>,
+    /// It has all that it holds, or nothing.
+    whole: AtomicBool,
 }
 
 /// What a session has lost.
@@ -52,6 +54,13 @@ pub(crate) struct Who {
     pub label: Arc<str>,
     /// To be rung when it has lost something.
     pub bell: Option<Arc<Notify>>,
+}
+
+impl Who {
+    /// This process itself.
+    pub(crate) fn in_process() -> Self {
+        Self { label: "in process".into(), bell: None }
+    }
 }
 
 /// How long a process of a node may do anything, on its clock.
@@ -90,7 +99,7 @@ impl Session {
         let Who { label, bell } = who;
         let end = AtomicU64::new(Nanos::MAX);
         let (ttl, has_lost, losses) = (OnceLock::new(), AtomicBool::new(false), watch::Sender::default());
-        Self { id, label, ttl, end, lease, has_lost, losses, bell }
+        Self { id, label, ttl, end, lease, has_lost, losses, bell, whole: AtomicBool::new(false) }
     }
 
     /// From now on its time is limited.
@@ -120,9 +129,27 @@ impl Session {
         self.ring();
     }
 
-    /// This was taken from it.
+    /// From now on it has all that it holds, or nothing.
+    pub(crate) fn bind(&self) {
+        self.whole.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole.load(Ordering::Acquire)
+    }
+
+    /// This was taken from it; and with it all, if it has all or nothing.
     pub(crate) fn revoke(&self, name: &Name, fence: Fence) {
-        self.loses(|losses| losses.some.push((name.clone(), fence)));
+        self.loses(|losses| {
+            losses.some.push((name.clone(), fence));
+            losses.all |= self.is_whole();
+        });
+    }
+
+    /// Whether it has lost all because its node is no member any more.
+    pub(crate) fn has_lost_its_node(&self) -> bool {
+        let losses = self.losses.borrow();
+        losses.all && !(self.is_whole() && !losses.some.is_empty())
     }
 
     fn loses(&self, note: impl FnOnce(&mut Losses)) {

@@ -138,7 +138,7 @@ async fn who_asks_one_that_leaves_is_told_so() {
     let (_folder, leaves, _stays) = two().await;
     let held = leaves.lock("a").await.unwrap();
     let asks = async {
-        while !matches!(leaves.try_lock("b").await, Err(LockError::Refused(Failure::Leaving))) {
+        while !matches!(leaves.lock("b").now().await, Err(LockError::Refused(Failure::Leaving))) {
             tokio::task::yield_now().await;
         }
         drop(held);

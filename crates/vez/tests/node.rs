@@ -45,11 +45,11 @@ async fn one_node_is_a_cluster() {
     let cluster = Cluster::of(1).await;
     let node = &cluster.nodes[0];
     let guard = node.lock("orders/42").await.unwrap();
-    assert!(node.try_lock("orders/42").await.unwrap().is_none(), "it is held");
+    assert!(node.lock("orders/42").now().await.unwrap().is_none(), "it is held");
     assert!(!guard.is_lost() && guard.deadline().remaining() <= LEASE);
     let first = guard.fence();
     guard.release().await.unwrap();
-    let second = node.try_lock("orders/42").await.unwrap().expect("it is free").fence();
+    let second = node.lock("orders/42").now().await.unwrap().expect("it is free").fence();
     assert!(second > first);
 }
 
@@ -139,7 +139,7 @@ async fn one_that_was_asleep_has_lost_and_comes_back() {
     // The node runs in this very thread.
     std::thread::sleep(2 * LEASE);
     assert!(guard.is_lost());
-    let tried = node.try_lock("b").await;
+    let tried = node.lock("b").now().await;
     assert!(matches!(tried, Err(LockError::Refused(Failure::NoMember))), "{tried:?}");
     assert!(guard.release().await.is_err());
     timeout(LONG, node.lock("a")).await.expect("it comes back").unwrap();

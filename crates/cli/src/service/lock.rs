@@ -19,7 +19,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     time::{sleep, timeout},
 };
-use vez::{Client, ClientError, Loss, RemoteGuard, Wanted};
+use vez::{Client, ClientError, Loss, RemoteGuard};
 
 use super::{child, local, remote::Remote, show, tell::text, time, voice::Voice};
 
@@ -134,7 +134,7 @@ impl Args {
             if target.given { target.connect_as(Some(who)).await? } else { local::client(&target, &who).await? };
         let wait = if self.nonblock { Some(Duration::ZERO) } else { self.wait };
         let begin = Instant::now();
-        let mut obtained = pin!(self.obtain(&client, Wanted { ttl: self.ttl, wait }, voice));
+        let mut obtained = pin!(self.obtain(&client, wait, voice));
         let guard = tokio::select! {
             guard = &mut obtained => guard?,
             () = self.explain(&client, begin, voice) => obtained.await?,
@@ -187,14 +187,18 @@ impl Args {
 
     /// Takes the lock, if it can be had in time. A node that cannot tell yet is asked again; if it goes while we wait, it or
     /// another comes back.
-    async fn obtain(&self, client: &Client, wanted: Wanted, voice: &Voice) -> Result<Option<RemoteGuard>> {
+    async fn obtain(&self, client: &Client, wait: Option<Duration>, voice: &Voice) -> Result<Option<RemoteGuard>> {
         let begin = Instant::now();
-        let tries = wanted.wait.is_some_and(|wait| wait.is_zero());
-        let patience = if tries { Some(PATIENCE) } else { wanted.wait };
+        let tries = wait.is_some_and(|wait| wait.is_zero());
+        let patience = if tries { Some(PATIENCE) } else { wait };
         let (mut told, mut pause) = (false, PAUSE);
         loop {
-            let wait = wanted.wait.map(|wait| wait.saturating_sub(begin.elapsed()));
-            let error = match client.lock_with(self.name.as_bytes(), Wanted { wait, ..wanted }).await {
+            let turn = client.lock(self.name.as_bytes()).ttl(self.ttl);
+            let taken = match wait {
+                None => turn.await.map(Some),
+                Some(wait) => turn.within(wait.saturating_sub(begin.elapsed())).await,
+            };
+            let error = match taken {
                 Ok(Some(guard)) if guard.is_lost() => continue, // This process was asleep meanwhile.
                 Err(error) if error.is_temporary() || (error.is_unreachable() && !tries) => error,
                 outcome => return Ok(outcome?),

@@ -14,7 +14,7 @@ const LEASE: Duration = Duration::from_millis(1500);
 
 /// Tries until it is answered: whether the lock was free.
 async fn try_lock(client: &Client, name: &str) -> bool {
-    match client.try_lock(name).await {
+    match client.lock(name).now().await {
         Ok(guard) => guard.is_some(),
         Err(ClientError::Refused { .. }) => false,
         Err(error) => panic!("{error}"),

@@ -1,4 +1,4 @@
-//! What one has while one has a lock, from outside.
+//! What one has while one has something, from outside.
 //!
 //! A task keeps the connection: it renews in time, hears of losses, and releases in the end. A renewal counts from its sending:
 //! how long it took on the way nobody knows.
@@ -16,7 +16,7 @@ use tokio::{
     sync::{oneshot, watch},
     time::timeout,
 };
-use vez_peer::{fence::Fence, identity::ClusterId, name::Name};
+use vez_peer::{ask::Ask, fence::Fence, identity::ClusterId, name::Name};
 
 use super::{
     ClientError, milliseconds,
@@ -24,14 +24,16 @@ use super::{
     silent,
     wire::{Told, Wire},
 };
-use crate::clock::{self, Deadline, Nanos};
+use crate::{
+    clock::{self, Deadline, Nanos},
+    turn::What,
+};
 
 const MILLISECOND: Nanos = 1_000_000;
 
-/// A lock that is held, by a node elsewhere. Dropping it releases it, as soon as that is heard of.
+/// Something that is held, by a node elsewhere. Dropping it gives it back, as soon as that is heard of.
 pub struct RemoteGuard {
-    name: Name,
-    fence: Fence,
+    held: Arc<Held>,
     cluster: ClusterId,
     kept: Arc<Kept>,
     /// Says that it is to be released, and hears what became of that.
@@ -56,7 +58,40 @@ struct Kept {
     lost: watch::Sender<Option<Loss>>,
 }
 
-/// How one hears that a lock is lost.
+/// What is held: one name at least.
+pub(super) struct Held {
+    all: Vec<(Name, Fence)>,
+    floor: Fence,
+}
+
+impl Held {
+    /// What a node has answered to a wish.
+    pub(super) fn new(what: What, answer: Told) -> Result<Self, ClientError> {
+        let texts = match answer {
+            Told::Text(text) => vec![text],
+            Told::Array(all) => all.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect(),
+            other => return Err(ClientError::Strange(format!("{other:?}"))),
+        };
+        let fences = texts.iter().map(|text| super::fence(text)).collect::<Result<Vec<Fence>, _>>()?;
+        match (what, &fences[..]) {
+            (What::One(name, Ask::Semaphore { .. }), [fence, floor]) => {
+                Ok(Self { all: vec![(name, *fence)], floor: *floor })
+            }
+            (What::One(name, _), [fence]) => Ok(Self { all: vec![(name, *fence)], floor: *fence }),
+            (What::All(names), [first, ..]) if names.len() == fences.len() => {
+                let floor = *first;
+                Ok(Self { all: names.into_iter().zip(fences).collect(), floor })
+            }
+            (_, _) => Err(ClientError::Strange(format!("{texts:?}"))),
+        }
+    }
+
+    fn first(&self) -> &(Name, Fence) {
+        self.all.first().expect("one name at least")
+    }
+}
+
+/// How one hears that something is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loss {
     /// The node says so: its time was over, somebody has taken it away, or the node leaves.
@@ -68,23 +103,34 @@ pub enum Loss {
 /// The task.
 pub(super) struct Keeper {
     pub pool: Arc<Pool>,
-    pub name: Name,
-    pub fence: Fence,
+    pub held: Arc<Held>,
     pub ttl: Option<Duration>,
     pub wire: Wire,
 }
 
 impl RemoteGuard {
-    /// What is held.
+    /// What is held; of several names, the first of them in their order.
     #[must_use]
     pub fn name(&self) -> &Name {
-        &self.name
+        &self.held.first().0
     }
 
     /// The number of this grant: of two grants of a name, the later has the larger one.
     #[must_use]
     pub fn fence(&self) -> Fence {
-        self.fence
+        self.held.first().1
+    }
+
+    /// Of units of a semaphore, the oldest grant that may still be alive: a resource [refuses](crate::fence::Register::admit_one_of)
+    /// whatever is below the highest that it has seen. Of anything else, the fence itself.
+    #[must_use]
+    pub fn floor(&self) -> Fence {
+        self.held.floor
+    }
+
+    /// All names that are held, each with its fence. But for [`Client::lock_all`](crate::Client::lock_all) it is one.
+    pub fn fences(&self) -> impl Iterator<Item = (&Name, Fence)> {
+        self.held.all.iter().map(|(name, fence)| (name, *fence))
     }
 
     /// Whose fence it is: those of two clusters cannot be compared.
@@ -130,7 +176,7 @@ impl RemoteGuard {
         }
     }
 
-    /// Releases it, and tells whether it was still held: if not, somebody else may have had it already.
+    /// Gives it back, and tells whether it was still held: if not, somebody else may have had it already.
     ///
     /// # Errors
     /// If it was lost, or the node cannot be reached.
@@ -147,7 +193,7 @@ fn lost() -> ClientError {
 
 impl fmt::Debug for RemoteGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RemoteGuard({:?}, {:?})", self.name, self.fence)
+        write!(f, "RemoteGuard({:?})", self.held.all)
     }
 }
 
@@ -159,9 +205,9 @@ impl Keeper {
         // What may be counted on for so long is not given up by the kernel before.
         self.wire.be_patient(clock::until(kept.deadline.load(Ordering::Acquire)))?;
         let (release, released) = oneshot::channel();
-        let (name, fence, kept_by) = (self.name.clone(), self.fence, Arc::clone(&kept));
+        let (held, kept_by) = (Arc::clone(&self.held), Arc::clone(&kept));
         tokio::spawn(self.run(kept, released));
-        Ok(RemoteGuard { name, fence, cluster, kept: kept_by, release: Some(release) })
+        Ok(RemoteGuard { held, cluster, kept: kept_by, release: Some(release) })
     }
 
     async fn run(mut self, kept: Arc<Kept>, mut released: Released) {
@@ -201,10 +247,12 @@ impl Keeper {
     /// Renews, and counts from before that was sent.
     async fn renew(&mut self, kept: &Kept) -> Result<(), ClientError> {
         let sent = clock::now();
+        // What was taken together is held by one session: one renewal is for all.
+        let (name, fence) = self.held.first();
         let request = [
             b"EXTEND".to_vec(),
-            self.name.as_bytes().to_vec(),
-            self.fence.to_string().into_bytes(),
+            name.as_bytes().to_vec(),
+            fence.to_string().into_bytes(),
             milliseconds(self.ttl.unwrap_or_default()),
         ];
         match self.wire.call(&request).await? {
@@ -235,11 +283,10 @@ impl Keeper {
 
     /// Looks through what the node has said without being asked: whether it is lost.
     fn was_told(&mut self, kept: &Kept) -> bool {
-        let fence = self.fence.to_string();
         while let Some(words) = self.wire.push() {
             match &words[..] {
-                [what, _, number] if what == "lost" && *number == fence => return true,
-                [what] if what == "leaving" => {
+                [Some(what), Some(name), Some(fence)] if what == b"lost" && self.holds(name, fence) => return true,
+                [Some(what)] if what == b"leaving" => {
                     kept.leaving.store(true, Ordering::Release);
                     kept.lost.send_modify(|_| {}); // So that it is looked at.
                 }
@@ -249,16 +296,20 @@ impl Keeper {
         false
     }
 
+    fn holds(&self, name: &[u8], fence: &[u8]) -> bool {
+        self.held.all.iter().any(|(held, number)| held.as_bytes() == name && number.to_string().as_bytes() == fence)
+    }
+
     async fn unlock(mut self) -> Result<(), ClientError> {
-        let fence = self.fence.to_string().into_bytes();
-        let request = [b"UNLOCK".to_vec(), self.name.as_bytes().to_vec(), fence];
-        match self.wire.call(&request).await? {
-            Told::Text(_) => {
-                self.pool.put_back(self.wire);
-                Ok(())
+        for (name, fence) in &self.held.all {
+            let request = [b"UNLOCK".to_vec(), name.as_bytes().to_vec(), fence.to_string().into_bytes()];
+            match self.wire.call(&request).await? {
+                Told::Text(_) => {}
+                Told::Error(text) => return Err(ClientError::refused(&text)), // And the connection ends, with the rest.
+                other => return Err(ClientError::Strange(format!("{other:?}"))),
             }
-            Told::Error(text) => Err(ClientError::refused(&text)),
-            other => Err(ClientError::Strange(format!("{other:?}"))),
         }
+        self.pool.put_back(self.wire);
+        Ok(())
     }
 }

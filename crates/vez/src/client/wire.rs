@@ -24,10 +24,13 @@ pub(super) struct Wire {
     patience: Duration,
     input: BytesMut,
     /// What was told without being asked for.
-    pushes: VecDeque<Vec<String>>,
+    pushes: VecDeque<Push>,
     /// Which cluster the node belongs to, once it has told.
     cluster: Option<ClusterId>,
 }
+
+/// What a node tells without being asked; nothing where it says nil.
+pub(super) type Push = Vec<Option<Vec<u8>>>;
 
 /// What a node says.
 #[derive(Clone, PartialEq, Debug)]
@@ -128,7 +131,7 @@ impl Wire {
                 self.input.advance(length);
                 return Ok(match frame {
                     OwnedFrame::Push { data, .. } => {
-                        self.pushes.push_back(data.into_iter().map(text).collect());
+                        self.pushes.push_back(data.into_iter().map(bytes).collect());
                         None
                     }
                     frame => Some(told(frame)),
@@ -141,7 +144,7 @@ impl Wire {
     }
 
     /// What was told without being asked for.
-    pub(super) fn push(&mut self) -> Option<Vec<String>> {
+    pub(super) fn push(&mut self) -> Option<Push> {
         self.pushes.pop_front()
     }
 }
@@ -163,6 +166,14 @@ fn told(frame: OwnedFrame) -> Told {
 
 fn json(frame: OwnedFrame) -> Value {
     told(frame).into_json()
+}
+
+fn bytes(frame: OwnedFrame) -> Option<Vec<u8>> {
+    match frame {
+        OwnedFrame::BlobString { data, .. } | OwnedFrame::SimpleString { data, .. } => Some(data),
+        OwnedFrame::Null => None,
+        other => Some(format!("{other:?}").into_bytes()),
+    }
 }
 
 fn text(frame: OwnedFrame) -> String {

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use vez_peer::{
-    ask::{Ask, Failure, Patience, RequestId, SessionId},
+    ask::{Ask, Failure, Kind, Patience, RequestId, SessionId, Size},
     fence::Fence,
     name::Name,
     peer::{Call, Input},
 };
 
-use super::{Core, Engine, Waiting};
+use super::{
+    Core, Engine, Sights,
+    tell::{MOST_SIGHTS, Outcome, Tell, Waiting},
+};
 use crate::{
     clock::Nanos,
     guard::Guard,
@@ -18,26 +21,51 @@ use crate::{
 };
 
 /// What became of a request.
-pub(crate) enum Asked {
+pub(crate) enum Asked<T> {
     /// It is known already.
-    Now(Result<Guard, Failure>),
+    Now(Result<T, Failure>),
     /// It waits.
-    Later(Pending),
+    Later(Pending<T>),
 }
 
-/// A request that waits. Dropping it takes it back.
-pub(crate) struct Pending {
+/// A request that waits. Dropping it takes it back, if that can be.
+pub(crate) struct Pending<T> {
     engine: Arc<Engine>,
     name: Name,
     session: SessionId,
     request: RequestId,
-    answer: oneshot::Receiver<Result<Guard, Failure>>,
+    answer: oneshot::Receiver<Result<T, Failure>>,
+}
+
+/// Ends a session when it is dropped.
+pub(crate) struct Ending {
+    engine: Arc<Engine>,
+    pub session: Arc<Session>,
+}
+
+impl Ending {
+    pub(crate) fn new(engine: &Arc<Engine>, session: Arc<Session>) -> Self {
+        Self { engine: Arc::clone(engine), session }
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.engine.end(&self.session);
+    }
 }
 
 impl Engine {
     /// A client comes.
     pub(crate) fn open(self: &Arc<Self>, who: Who) -> Result<Arc<Session>, Failure> {
         self.with(|core, now| self.open_in(core, now, who))
+    }
+
+    /// A client comes that has all it holds, or nothing. It goes when this is dropped.
+    pub(crate) fn open_whole(self: &Arc<Self>, who: Who) -> Result<Ending, Failure> {
+        let session = self.open(who)?;
+        session.bind();
+        Ok(Ending::new(self, session))
     }
 
     /// From now on the time of a client is limited.
@@ -82,24 +110,82 @@ impl Engine {
         name: &Name,
         ask: Ask,
         patience: Patience,
-    ) -> Asked {
+    ) -> Asked<Guard> {
         self.with(|core, now| self.acquire_in(core, now, session, name, ask, patience))
     }
 
     /// This process itself wants to be inside.
-    pub(crate) fn acquire_own(self: &Arc<Self>, name: &Name, ask: Ask, patience: Patience) -> Asked {
-        self.with(|core, now| {
-            let own = match core.own.take().filter(|own| !own.has_lost_all()) {
-                Some(own) => Ok(own),
-                None => self.open_in(core, now, Who { label: "in process".into(), bell: None }),
-            };
-            match own {
-                Ok(session) => {
-                    core.own = Some(Arc::clone(&session));
-                    self.acquire_in(core, now, &session, name, ask, patience)
-                }
-                Err(failure) => Asked::Now(Err(failure)),
+    pub(crate) fn acquire_own(self: &Arc<Self>, name: &Name, ask: Ask, patience: Patience) -> Asked<Guard> {
+        self.with(|core, now| match self.own_in(core, now) {
+            Ok(session) => self.acquire_in(core, now, &session, name, ask, patience),
+            Err(failure) => Asked::Now(Err(failure)),
+        })
+    }
+
+    /// The session of this process itself.
+    pub(crate) fn own(self: &Arc<Self>) -> Result<Arc<Session>, Failure> {
+        self.with(|core, now| self.own_in(core, now))
+    }
+
+    fn own_in(self: &Arc<Self>, core: &mut Core, now: Nanos) -> Result<Arc<Session>, Failure> {
+        if let Some(own) = core.own.as_ref().filter(|own| !own.has_lost_all()) {
+            return Ok(Arc::clone(own));
+        }
+        let own = self.open_in(core, now, Who::in_process())?;
+        core.own = Some(Arc::clone(&own));
+        Ok(own)
+    }
+
+    /// A client wants a semaphore to have so many units.
+    pub(crate) fn resize(self: &Arc<Self>, session: &Arc<Session>, name: &Name, units: u32) -> Asked<Size> {
+        let (tell, answer) = oneshot::channel();
+        let asked = self.ask_in_line(session, Tell::Size(tell), |session, request| {
+            let name = name.clone();
+            Call::Resize { session, request, name, units }
+        });
+        match asked {
+            Ok(request) => {
+                let engine = Arc::clone(self);
+                Asked::Later(Pending { engine, name: name.clone(), session: session.id, request, answer })
             }
+            Err(failure) => Asked::Now(Err(failure)),
+        }
+    }
+
+    /// A client wants to see who leads, now and from now on.
+    pub(crate) fn observe(self: &Arc<Self>, session: &Arc<Session>, name: &Name) -> Result<Sights, Failure> {
+        let (tell, seen) = mpsc::channel(MOST_SIGHTS);
+        let request = self.ask_in_line(session, Tell::Sight(tell), |session, request| {
+            let name = name.clone();
+            Call::Observe { session, request, name }
+        })?;
+        let (engine, session) = (Arc::clone(self), Arc::clone(session));
+        Ok(Sights { engine, session, request, name: name.clone(), seen })
+    }
+
+    /// An observer does not want to see any more who leads.
+    pub(super) fn look_away(self: &Arc<Self>, session: SessionId, request: RequestId, name: &Name) {
+        self.with(|core, now| {
+            core.waiting.remove(&(session, request));
+            self.handle(core, now, Input::Call(Call::Cancel { request, name: name.clone() }));
+        });
+    }
+
+    /// Makes a call that is answered some time, perhaps at once.
+    fn ask_in_line(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        tell: Tell,
+        call: impl FnOnce(SessionId, RequestId) -> Call,
+    ) -> Result<RequestId, Failure> {
+        self.with(|core, now| {
+            if core.peer.is_none() || session.has_lost_all() {
+                return Err(Failure::Lost);
+            }
+            let request = RequestId(core.number());
+            core.waiting.insert((session.id, request), Waiting { session: Arc::clone(session), since: now, tell });
+            self.handle(core, now, Input::Call(call(session.id, request)));
+            Ok(request)
         })
     }
 
@@ -107,13 +193,12 @@ impl Engine {
     pub(crate) fn release(
         self: &Arc<Self>,
         session: &Session,
-        name: &Name,
-        fence: Fence,
-        since: Nanos,
+        (name, fence): (&Name, Fence),
+        (kind, since): (Kind, Nanos),
     ) -> Result<(), Failure> {
         let call = Call::Release { session: session.id, name: name.clone(), fence };
         self.with(|core, now| {
-            self.metrics.held(now.saturating_sub(since));
+            self.metrics.held(kind, now.saturating_sub(since));
             self.answered(core, now, call).map(|_| ())
         })
     }
@@ -147,27 +232,28 @@ impl Engine {
         name: &Name,
         ask: Ask,
         patience: Patience,
-    ) -> Asked {
+    ) -> Asked<Guard> {
         if core.peer.is_none() || session.has_lost_all() {
             return Asked::Now(Err(Failure::Lost));
         }
-        let request = RequestId(core.number());
+        let (request, kind) = (RequestId(core.number()), ask.kind());
         (core.present, core.outcome) = (Some(request), None);
         let call = Call::Acquire { session: session.id, request, name: name.clone(), ask, patience };
         self.handle(core, now, Input::Call(call));
         core.present = None;
         match core.outcome.take() {
-            Some(Ok(fence)) => {
-                self.metrics.granted_at_once();
-                Asked::Now(Ok(Guard::new(Arc::clone(self), Arc::clone(session), name.clone(), fence, now)))
+            Some(Outcome::Granted(grant)) => {
+                self.metrics.granted_at_once(kind);
+                Asked::Now(Ok(Guard::new(Arc::clone(self), Arc::clone(session), kind, grant)))
             }
-            Some(Err(failure)) => Asked::Now(Err(failure)),
+            Some(Outcome::Failed(failure)) => Asked::Now(Err(failure)),
             None if session.has_lost_all() => Asked::Now(Err(Failure::Lost)),
             None => {
                 let (tell, answer) = oneshot::channel();
-                core.waiting.insert((session.id, request), Waiting { session: Arc::clone(session), since: now, tell });
-                let engine = Arc::clone(self);
-                Asked::Later(Pending { engine, name: name.clone(), session: session.id, request, answer })
+                let (session, tell) = (Arc::clone(session), Tell::Guard(kind, tell));
+                let id = session.id;
+                core.waiting.insert((id, request), Waiting { session, since: now, tell });
+                Asked::Later(Pending { engine: Arc::clone(self), name: name.clone(), session: id, request, answer })
             }
         }
     }
@@ -182,15 +268,15 @@ impl Engine {
     }
 }
 
-impl Pending {
+impl<T> Pending<T> {
     /// What became of it.
-    pub(crate) async fn answer(mut self) -> Result<Guard, Failure> {
+    pub(crate) async fn answer(mut self) -> Result<T, Failure> {
         let answer = (&mut self.answer).await;
         answer.unwrap_or(Err(Failure::Lost))
     }
 }
 
-impl Drop for Pending {
+impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
         // What was granted a moment ago is still in the channel, and is released when that is dropped.
         self.engine.cancel(self.session, self.request, &self.name);

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tracing::{debug, error, info, warn};
 use vez_peer::{
-    ask::{Failure, RequestId, SessionId},
+    ask::{Failure, Leader, RequestId, SessionId},
     fence::LATE_VIEW,
     peer::Effect,
 };
 
-use super::{Core, Engine, Presence};
-use crate::{clock::Nanos, guard::Guard, identity, wire::Letter};
+use super::{Core, Engine, Grant, Presence, tell::Outcome};
+use crate::{clock::Nanos, identity, wire::Letter};
 
 /// Room for so many effects is kept for the next time.
 const MOST_ROOM: usize = 256;
@@ -25,23 +25,16 @@ impl Engine {
                         disk.write(core.life, batch);
                     }
                 }
-                Effect::Granted { session, request, name, fence, .. } => {
-                    self.metrics.granted();
+                Effect::Granted { session, request, name, fence, floor, .. } => {
+                    let grant = Grant { name, fence, floor, when: now };
                     if core.present == Some(request) {
-                        core.outcome = Some(Ok(fence));
+                        core.outcome = Some(Outcome::Granted(grant));
                         continue;
                     }
-                    let Some(waiting) = core.waiting.remove(&(session, request)) else {
-                        core.unclaimed.push((session, name, fence));
-                        continue;
-                    };
-                    self.metrics.waited(now.saturating_sub(waiting.since));
-                    let guard = Guard::new(Arc::clone(self), waiting.session, name, fence, now);
+                    let waiting = core.waiting.remove(&(session, request));
                     // One who was gone a moment ago has not been inside.
-                    if let Err(Ok(guard)) = waiting.tell.send(Ok(guard)) {
-                        let (session, name, fence) = guard.disarm();
-                        core.unclaimed.push((session.id, name, fence));
-                    }
+                    let unclaimed = waiting.map_or(Some(grant.clone()), |waiting| waiting.grant(self, grant));
+                    core.unclaimed.extend(unclaimed.map(|grant| (session, grant.name, grant.fence)));
                 }
                 Effect::Failed { session, request, failure } => core.refuse(session, request, failure),
                 Effect::Renewed { session, deadline } => {
@@ -86,8 +79,12 @@ impl Engine {
                     info!(?why, "is no member any more");
                     self.presence.send_replace(Presence::Stopped(why));
                 }
-                // Nobody can ask for these yet.
-                Effect::Observed { .. } | Effect::Resized { .. } => {}
+                Effect::Observed { session, request, leader, .. } => core.show(session, request, leader),
+                Effect::Resized { session, request, size, .. } => {
+                    if let Some(waiting) = core.waiting.remove(&(session, request)) {
+                        waiting.resized(size);
+                    }
+                }
             }
         }
         effects.shrink_to(MOST_ROOM);
@@ -115,9 +112,17 @@ impl Core {
 
     fn refuse(&mut self, session: SessionId, request: RequestId, failure: Failure) {
         if self.present == Some(request) {
-            self.outcome = Some(Err(failure));
+            self.outcome = Some(Outcome::Failed(failure));
         } else if let Some(waiting) = self.waiting.remove(&(session, request)) {
-            let _ = waiting.tell.send(Err(failure)); // Who is gone need not be told.
+            waiting.refuse(failure);
+        }
+    }
+
+    /// An observer is told who leads. One that does not look for so long that there is no room left is not told any more.
+    fn show(&mut self, session: SessionId, request: RequestId, leader: Option<Leader>) {
+        let Some(waiting) = self.waiting.get(&(session, request)) else { return };
+        if !waiting.show(leader) {
+            self.waiting.remove(&(session, request));
         }
     }
 
@@ -127,7 +132,7 @@ impl Core {
         session.lose();
         let of_it = (session.id, RequestId(0))..=(session.id, RequestId(u64::MAX));
         for (_, waiting) in self.waiting.extract_if(of_it, |_, _| true) {
-            let _ = waiting.tell.send(Err(Failure::NoSession));
+            waiting.refuse(Failure::NoSession);
         }
     }
 }

@@ -1,29 +1,24 @@
 //! What clients want.
 
-use std::{fmt, str::FromStr};
+mod options;
+mod taking;
 
 use vez_peer::{
     fence::{Fence, NoFence},
     name::{Name, NoName},
 };
 
+use self::options::{Options, number, parse, text};
+pub(crate) use self::taking::{Take, Wanted};
 use super::reply::Version;
 
 /// What a client wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Command {
-    /// To have a lock.
-    Lock {
-        name: Name,
-        /// For so long without showing itself; as long as it is connected, if nothing is said.
-        ttl_ms: Option<u64>,
-        /// And so long it waits; as long as it is connected, if nothing is said.
-        wait_ms: Option<u64>,
-        /// It is told at once if the node is no member: it has others to ask.
-        elsewhere: bool,
-    },
+    /// To have something.
+    Take(Take),
     /// To give it back.
-    Unlock {
+    Release {
         name: Name,
         fence: Fence,
     },
@@ -33,6 +28,16 @@ pub(crate) enum Command {
         fence: Fence,
         by_ms: u64,
     },
+    /// A semaphore is to have so many units.
+    Resize {
+        name: Name,
+        units: u32,
+    },
+    /// To see who leads.
+    Leader(Name),
+    /// To see who leads, now and from now on; and not any more.
+    Observe(Name),
+    Unobserve(Name),
     /// To see which names are in use.
     List {
         prefix: Vec<u8>,
@@ -50,7 +55,7 @@ pub(crate) enum Command {
     /// To see a node go.
     Evict(String),
     /// To see this node go, giving those who hold something so long.
-    Leave {
+    Shutdown {
         grace_ms: u64,
     },
     Hello(Hello),
@@ -93,13 +98,16 @@ pub(crate) enum ClientCommand {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum NoCommand {
     #[error(
-        "ERR unknown command '{0}'; there are LOCK, UNLOCK, EXTEND, LS, SHOW, STATUS, REVOKE, EVICT, LEAVE, INFO and PING"
+        "ERR unknown command '{0}'; there are LOCK, LOCKALL and UNLOCK, SEM, ENTER, READ, WRITE and LEAVE, CAMPAIGN, RESIGN, LEADER, OBSERVE \
+         and UNOBSERVE, EXTEND, LS, SHOW, STATUS, REVOKE, EVICT, SHUTDOWN, INFO and PING"
     )]
     Unknown(String),
     #[error("ERR wrong number of arguments for '{0}'; write {1}")]
     Arguments(&'static str, &'static str),
     #[error("ERR '{0}' is no number; write {1}")]
     Number(String, &'static str),
+    #[error("ERR {0} is too many; write {1}")]
+    TooMany(u64, &'static str),
     #[error("ERR '{0}' is not known here; write {1}")]
     Option(String, &'static str),
     #[error("ERR there is one database, 0; leave SELECT out, or say SELECT 0")]
@@ -112,14 +120,12 @@ pub(crate) enum NoCommand {
     Fence(#[from] NoFence),
 }
 
-const LOCK: &str = "LOCK name [TTL milliseconds] [WAIT milliseconds] [ELSEWHERE]";
-const UNLOCK: &str = "UNLOCK name fence";
 const EXTEND: &str = "EXTEND name fence milliseconds";
 const LS: &str = "LS [prefix] [COUNT number]";
 const SHOW: &str = "SHOW name";
 const REVOKE: &str = "REVOKE name fence";
 const EVICT: &str = "EVICT node";
-const LEAVE: &str = "LEAVE [GRACE milliseconds]";
+const SHUTDOWN: &str = "SHUTDOWN [GRACE milliseconds]";
 const HELLO: &str = "HELLO [2|3] [AUTH user password] [SETNAME name]";
 const AUTH: &str = "AUTH [user] password";
 const CLIENT: &str = "CLIENT ID|INFO|GETNAME|SETNAME name|SETINFO name value";
@@ -134,11 +140,8 @@ impl Command {
     pub(crate) fn new(words: &[&[u8]]) -> Result<Self, NoCommand> {
         let (command, rest) = words.split_first().expect("there is a word");
         let is = |name: &str| command.eq_ignore_ascii_case(name.as_bytes());
-        if is("LOCK") {
-            lock(rest)
-        } else if is("UNLOCK") {
-            let [name, fence] = rest else { return Err(NoCommand::Arguments("UNLOCK", UNLOCK)) };
-            Ok(Self::Unlock { name: Name::new(name)?, fence: parse(fence)? })
+        if let Some(taking) = taking::command(command, rest) {
+            taking
         } else if is("EXTEND") {
             let [name, fence, by] = rest else { return Err(NoCommand::Arguments("EXTEND", EXTEND)) };
             Ok(Self::Extend { name: Name::new(name)?, fence: parse(fence)?, by_ms: number(by, EXTEND)? })
@@ -161,13 +164,13 @@ impl Command {
         } else if is("EVICT") {
             let [node] = rest else { return Err(NoCommand::Arguments("EVICT", EVICT)) };
             Ok(Self::Evict(text(node)))
-        } else if is("LEAVE") {
-            let mut options = Options::new(rest, LEAVE);
+        } else if is("SHUTDOWN") {
+            let mut options = Options::new(rest, SHUTDOWN);
             let mut grace_ms = 0;
             while let Some(option) = options.next() {
                 grace_ms = if option.is("GRACE") { options.number()? } else { return Err(options.unknown(option)) };
             }
-            Ok(Self::Leave { grace_ms })
+            Ok(Self::Shutdown { grace_ms })
         } else {
             Self::greeting(command, rest)
         }
@@ -210,28 +213,15 @@ impl Command {
         matches!(self, Self::List { .. } | Self::Show(_) | Self::Revoke { .. } | Self::Evict(_))
     }
 
+    /// Whether a client that observes may say it in RESP2, in which answers and sights look the same.
+    pub(crate) fn is_beside_sights(&self) -> bool {
+        matches!(self, Self::Observe(_) | Self::Unobserve(_) | Self::Ping(_) | Self::Quit | Self::Reset)
+    }
+
     /// Whether it may be said before the password.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self, Self::Hello(_) | Self::Auth { .. } | Self::Quit | Self::Reset)
     }
-}
-
-fn lock(rest: &[&[u8]]) -> Result<Command, NoCommand> {
-    let Some((name, rest)) = rest.split_first() else { return Err(NoCommand::Arguments("LOCK", LOCK)) };
-    let (mut ttl_ms, mut wait_ms, mut elsewhere) = (None, None, false);
-    let mut options = Options::new(rest, LOCK);
-    while let Some(option) = options.next() {
-        if option.is("TTL") {
-            ttl_ms = Some(options.number()?);
-        } else if option.is("WAIT") {
-            wait_ms = Some(options.number()?);
-        } else if option.is("ELSEWHERE") {
-            elsewhere = true;
-        } else {
-            return Err(options.unknown(option));
-        }
-    }
-    Ok(Command::Lock { name: Name::new(name)?, ttl_ms, wait_ms, elsewhere })
 }
 
 fn list(rest: &[&[u8]]) -> Result<Command, NoCommand> {
@@ -288,63 +278,4 @@ fn client(rest: &[&[u8]]) -> Result<Command, NoCommand> {
         _ => return Err(NoCommand::Option(text(what), CLIENT)),
     };
     Ok(Command::Client(command))
-}
-
-/// The words after those that have to be there.
-struct Options<'a> {
-    words: std::slice::Iter<'a, &'a [u8]>,
-    usage: &'static str,
-}
-
-struct Word<'a>(&'a [u8]);
-
-impl Word<'_> {
-    fn is(&self, name: &str) -> bool {
-        self.0.eq_ignore_ascii_case(name.as_bytes())
-    }
-}
-
-impl<'a> Options<'a> {
-    fn new(words: &'a [&'a [u8]], usage: &'static str) -> Self {
-        Self { words: words.iter(), usage }
-    }
-
-    fn next(&mut self) -> Option<Word<'a>> {
-        self.words.next().map(|word| Word(word))
-    }
-
-    fn word(&mut self) -> Result<&'a [u8], NoCommand> {
-        let name = self.usage.split(' ').next().unwrap_or_default();
-        self.words.next().copied().ok_or(NoCommand::Arguments(name, self.usage))
-    }
-
-    fn number(&mut self) -> Result<u64, NoCommand> {
-        let word = self.word()?;
-        number(word, self.usage)
-    }
-
-    fn unknown(&self, option: Word<'_>) -> NoCommand {
-        NoCommand::Option(text(option.0), self.usage)
-    }
-}
-
-fn number(word: &[u8], usage: &'static str) -> Result<u64, NoCommand> {
-    let digits = !word.is_empty() && word.iter().all(u8::is_ascii_digit);
-    let number = str::from_utf8(word).ok().filter(|_| digits).and_then(|word| word.parse().ok());
-    number.ok_or_else(|| NoCommand::Number(text(word), usage))
-}
-
-fn parse<T: FromStr<Err = NoFence>>(word: &[u8]) -> Result<T, NoCommand> {
-    Ok(text(word).parse()?)
-}
-
-/// Bytes of a client, as they can be shown: not too many.
-fn text(bytes: &[u8]) -> String {
-    struct Shown<'a>(&'a [u8]);
-    impl fmt::Display for Shown<'_> {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "{}", self.0.escape_ascii())
-        }
-    }
-    Shown(&bytes[..bytes.len().min(64)]).to_string()
 }

@@ -30,7 +30,8 @@ use vez_peer::{fence::Fence, name::Name};
 
 use super::{
     command::Command,
-    holding::{Held, Locked, MILLISECOND},
+    holding::{Held, MILLISECOND, Taken},
+    observing::Observing,
     reply::{Reply, Version},
     request::{self, LONGEST},
 };
@@ -66,6 +67,8 @@ pub(super) struct Connection {
     pub(super) timed: Vec<Arc<Session>>,
     /// When they were last renewed.
     renewed: Nanos,
+    /// Elections that it observes.
+    pub(super) observing: Observing,
     /// How long it may neither be heard nor read.
     patience: Duration,
 }
@@ -97,7 +100,7 @@ pub(super) enum Step {
 /// What came of a request that took a while.
 pub(super) enum Outcome {
     Said(Reply),
-    Locked(Box<Locked>),
+    Taken(Box<Taken>),
 }
 
 impl Connection {
@@ -124,6 +127,7 @@ impl Connection {
             departing: Vec::new(),
             timed: Vec::new(),
             renewed: 0,
+            observing: Observing::default(),
             patience: Duration::ZERO,
         }
     }
@@ -171,6 +175,7 @@ impl Connection {
                             () = bell.notified() => if self.tell_losses() {
                                 return self.farewell(&mut read, &mut write).await;
                             },
+                            sight = self.observing.next() => self.say(sight),
                         }
                     },
                 }
@@ -189,6 +194,7 @@ impl Connection {
                 () = bell.notified() => if self.tell_losses() {
                     return self.farewell(&mut read, &mut write).await;
                 },
+                sight = self.observing.next() => self.say(sight),
             }
         }
     }
@@ -238,6 +244,13 @@ impl Connection {
                 Ok(command) if !self.may_ask && !command.is_open() => {
                     Step::Say(Reply::Error("NOAUTH authentication is required; say AUTH password first".into()))
                 }
+                Ok(command)
+                    if self.version == Version::Two && !self.observing.is_empty() && !command.is_beside_sights() =>
+                {
+                    let error = "ERR in RESP2 a connection that observes takes OBSERVE, UNOBSERVE, PING, RESET and QUIT only; \
+                                 say HELLO 3 before OBSERVE, or take another connection";
+                    Step::Say(Reply::Error(error.into()))
+                }
                 Ok(command) => self.execute(command),
                 Err(error) => Step::Say(Reply::Error(error.to_string())),
             }));
@@ -246,8 +259,8 @@ impl Connection {
 
     fn execute(&mut self, command: Command) -> Step {
         match command {
-            Command::Lock { name, ttl_ms, wait_ms, elsewhere } => self.lock(name, ttl_ms, wait_ms, elsewhere),
-            Command::Unlock { name, fence } => Step::Say(self.unlock(name, fence)),
+            Command::Take(take) => self.take(take),
+            Command::Release { name, fence } => Step::Say(self.release(name, fence)),
             Command::Extend { name, fence, by_ms } => Step::Say(self.extend(&name, fence, by_ms)),
             command => self.attend(command),
         }
@@ -262,7 +275,8 @@ impl Connection {
         let lost: Vec<_> = self.held.extract_if(.., |_, held| held.guard.is_revoked()).collect();
         let mut all = false;
         for ((name, fence), held) in lost {
-            all |= held.own.is_none() && held.guard.session().has_lost_all();
+            let session = held.guard.session();
+            all |= session.ttl().is_none() && session.has_lost_its_node();
             if self.seat.inner.is_leaving() {
                 self.departing.push(held); // Given back when the client has taken note: it may be in the midst of something.
             }
@@ -282,7 +296,7 @@ impl Connection {
     fn conclude(&mut self, outcome: Outcome) {
         let reply = match outcome {
             Outcome::Said(reply) => reply,
-            Outcome::Locked(locked) => self.locked(*locked),
+            Outcome::Taken(taken) => self.taken(*taken),
         };
         self.say(reply);
     }

@@ -36,7 +36,7 @@ impl Connection {
                 }
             }),
             Command::Evict(node) => Step::Say(evict(&inner, &node)),
-            Command::Leave { grace_ms } => {
+            Command::Shutdown { grace_ms } => {
                 let leaves = Arc::clone(&inner);
                 inner.spawn(async move { leaves.leave(Duration::from_millis(grace_ms)).await });
                 Step::Say(Reply::OK)
@@ -53,10 +53,15 @@ impl Connection {
                 self.version = Version::Two;
                 self.may_ask = self.password.is_none();
                 self.seat.name.lock().clear();
+                self.observing.clear();
                 Step::Say(Reply::Simple("RESET"))
             }
             Command::Quit => Step::Quit(Reply::OK),
-            Command::Lock { .. } | Command::Unlock { .. } | Command::Extend { .. } => {
+            Command::Leader(name) => self.leader(name),
+            Command::Observe(name) => Step::Say(self.observe(name)),
+            Command::Unobserve(name) => Step::Say(self.unobserve(&name)),
+            Command::Resize { name, units } => self.resize(name, units),
+            Command::Take { .. } | Command::Release { .. } | Command::Extend { .. } => {
                 unreachable!("the connection has done it")
             }
         }

@@ -4,102 +4,129 @@ use std::sync::{Arc, atomic::Ordering};
 
 use parking_lot::Mutex;
 use vez_peer::{
-    ask::{Ask, Failure, Patience},
+    ask::{Ask, Failure, Kind, Patience},
     fence::Fence,
     name::Name,
 };
 
 use super::{
+    command::{Take, Wanted},
     connection::{Connection, Outcome, Seat, Step},
     reply::Reply,
     words,
 };
 use crate::{
     clock::{self, Nanos},
-    engine::Asked,
+    engine::{Asked, Ending},
     guard::Guard,
-    node::Inner,
+    node::Several,
     session::{Session, Who},
 };
 
 pub(super) const MILLISECOND: Nanos = 1_000_000;
-/// So many locks a connection holds at most.
+/// So much a connection holds at most.
 const MOST_HELD: usize = 1 << 16;
 /// And so many of them with a time of their own: each byte renews all of these, and others wait for that.
 const MOST_TIMED: usize = 1 << 7;
 
-/// A lock that is held.
+/// Something that is held.
 pub(super) struct Held {
     pub guard: Guard,
-    /// Its session, if it has a time of its own.
-    pub own: Option<Ending>,
+    /// Its session, if that is not the connection's.
+    pub _own: Option<Arc<Ending>>,
 }
 
-/// Ends a session when it is dropped.
-pub(super) struct Ending(Arc<Inner>, Arc<Session>);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        self.0.engine.end(&self.1);
-    }
-}
-
-/// What came of a wish for a lock.
-pub(super) struct Locked {
-    result: Result<Guard, Failure>,
-    own: Option<Ending>,
+/// What came of a wish.
+pub(super) struct Taken {
+    result: Result<Holding, Failure>,
     ttl: Option<Nanos>,
 }
 
+enum Holding {
+    /// By the session of the connection, or one of its own.
+    One(Guard, Option<Ending>),
+    /// By a session of their own. These names were asked for, in this order.
+    Several(Several, Vec<Name>),
+}
+
 impl Connection {
-    pub(super) fn lock(&mut self, name: Name, ttl_ms: Option<u64>, wait_ms: Option<u64>, elsewhere: bool) -> Step {
-        let held = self.held.range((name.clone(), Fence::FIRST)..).next().filter(|((held, _), _)| *held == name);
-        if let Some((_, held)) = held {
-            return Step::Say(self.already(held));
+    pub(super) fn take(&mut self, take: Take) -> Step {
+        if let Err(reply) = self.may_take(&take) {
+            return Step::Say(reply);
         }
-        if self.held.len() >= MOST_HELD {
-            return Step::Say(Reply::Error(format!(
-                "TOOMANY a connection holds at most {MOST_HELD} locks; take another"
-            )));
-        }
-        if ttl_ms.is_some() && self.timed.len() >= MOST_TIMED {
-            self.timed.retain(|session| !session.has_lost_all());
-            if self.timed.len() >= MOST_TIMED {
-                return Step::Say(Reply::Error(format!(
-                    "TOOMANY a connection holds at most {MOST_TIMED} locks with a TTL; take another"
-                )));
-            }
-        }
-        if ttl_ms == Some(0) {
-            return Step::Say(Reply::Error("ERR a TTL of 0 would be over at once; say at least 1".into()));
-        }
-        let patience = match wait_ms {
+        let patience = match take.wait_ms {
             None => Patience::Endless,
             Some(0) => Patience::Try,
             Some(ms) => Patience::Until(clock::now().saturating_add(ms.saturating_mul(MILLISECOND))),
         };
-        let ttl = ttl_ms.map(|ms| ms.saturating_mul(MILLISECOND));
+        let ttl = take.ttl_ms.map(|ms| ms.saturating_mul(MILLISECOND));
+        match take.wanted {
+            Wanted::One(name, ask) => self.take_one(name, ask, patience, ttl, take.elsewhere),
+            Wanted::All(names) => self.take_all(names, patience, ttl, take.elsewhere),
+        }
+    }
+
+    fn may_take(&mut self, take: &Take) -> Result<(), Reply> {
+        let names = match &take.wanted {
+            // Of a semaphore one may have some units, and then some more.
+            Wanted::One(_, Ask::Semaphore { .. }) => &[],
+            Wanted::One(name, _) => std::slice::from_ref(name),
+            Wanted::All(names) => &names[..],
+        };
+        for name in names {
+            let held = self.held.range((name.clone(), Fence::FIRST)..).next().filter(|((held, _), _)| held == name);
+            if let Some((_, held)) = held {
+                return Err(self.already(held));
+            }
+        }
+        let many = |what| Err(Reply::Error(format!("TOOMANY a connection holds at most {what}; take another")));
+        if self.held.len() + names.len() > MOST_HELD {
+            return many(format!("{MOST_HELD} locks"));
+        }
+        if take.ttl_ms.is_some() && self.timed.len() >= MOST_TIMED {
+            self.timed.retain(|session| !session.has_lost_all());
+            if self.timed.len() >= MOST_TIMED {
+                return many(format!("{MOST_TIMED} locks with a TTL"));
+            }
+        }
+        if take.ttl_ms == Some(0) {
+            return Err(Reply::Error("ERR a TTL of 0 would be over at once; say at least 1".into()));
+        }
+        Ok(())
+    }
+
+    fn take_one(&mut self, name: Name, ask: Ask, patience: Patience, ttl: Option<Nanos>, elsewhere: bool) -> Step {
         let own = Arc::new(Mutex::new(None));
         let seat = Arc::clone(&self.seat);
         let session = Arc::clone(&own);
-        let ask = move |name: &Name| seat.ask(name, patience, ttl.is_some().then_some(&session));
-        let take = move |own: &Mutex<Option<Ending>>| own.lock().take();
-        match ask(&name) {
-            Asked::Now(Ok(guard)) => {
-                let locked = Locked { result: Ok(guard), own: take(&own), ttl };
-                Step::Say(self.locked(locked))
-            }
+        let again = move || seat.ask(&name, ask.clone(), patience, ttl.is_some().then_some(&session));
+        let end = move |own: &Mutex<Option<Ending>>| own.lock().take();
+        match again() {
+            Asked::Now(Ok(guard)) => Step::Say(self.taken(Taken { result: Ok(Holding::One(guard, end(&own))), ttl })),
             Asked::Now(Err(failure)) if patience == Patience::Try => {
-                Step::Say(self.locked(Locked { result: Err(self.seat.inner.for_now(failure)), own: None, ttl }))
+                Step::Say(self.taken(Taken { result: Err(self.seat.inner.for_now(failure)), ttl }))
             }
             first => {
                 let inner = Arc::clone(&self.seat.inner);
                 Step::Wait(Box::pin(async move {
-                    let result = inner.patiently(patience, elsewhere, first, || ask(&name)).await;
-                    Outcome::Locked(Box::new(Locked { result, own: take(&own), ttl }))
+                    let taken = inner.patiently(patience, elsewhere, first, again).await;
+                    let result = taken.map(|guard| Holding::One(guard, end(&own)));
+                    Outcome::Taken(Box::new(Taken { result, ttl }))
                 }))
             }
         }
+    }
+
+    fn take_all(&mut self, names: Vec<Name>, patience: Patience, ttl: Option<Nanos>, elsewhere: bool) -> Step {
+        let (inner, who) = (Arc::clone(&self.seat.inner), self.seat.who());
+        Step::Wait(Box::pin(async move {
+            let mut sorted = names.clone();
+            sorted.sort();
+            sorted.dedup();
+            let taken = inner.acquire_all(&who, &sorted, patience, elsewhere).await;
+            let result = taken.map(|several| Holding::Several(several, names));
+            Outcome::Taken(Box::new(Taken { result, ttl }))
+        }))
     }
 
     /// What is said to one who asks for what it has. Whether it still has it, only the clock knows.
@@ -114,28 +141,49 @@ impl Connection {
         }
     }
 
-    pub(super) fn locked(&mut self, locked: Locked) -> Reply {
-        let Locked { result, own, ttl } = locked;
-        let limited = result.and_then(|guard| match ttl {
-            Some(ttl) => self.seat.inner.engine.limit(guard.session(), ttl).map(|_| guard),
-            None => Ok(guard),
+    pub(super) fn taken(&mut self, taken: Taken) -> Reply {
+        let Taken { result, ttl } = taken;
+        let limited = result.and_then(|holding| match ttl {
+            Some(ttl) => self.seat.inner.engine.limit(holding.session(), ttl).map(|_| holding),
+            None => Ok(holding),
         });
-        let guard = match limited {
-            Ok(guard) => guard,
+        let holding = match limited {
+            Ok(holding) => holding,
             Err(Failure::Busy(_) | Failure::TimedOut(_)) => return Reply::Nil,
             // Who asks has nothing to lose yet: it can be asked again, here or elsewhere.
             Err(Failure::Lost | Failure::NoSession) => return words::failure(&Failure::NoMember),
             Err(failure) => return words::failure(&failure),
         };
-        if own.is_some() {
-            self.timed.push(Arc::clone(guard.session()));
+        self.seat.term.store(holding.session().term(), Ordering::Relaxed);
+        if ttl.is_some() {
+            self.timed.push(Arc::clone(holding.session()));
         }
-        let fence = guard.fence();
-        self.held.insert((guard.name().clone(), fence), Held { guard, own });
-        Reply::text(fence.to_string())
+        match holding {
+            Holding::One(guard, own) => {
+                let reply = match guard.kind() {
+                    Kind::Semaphore { .. } => Reply::Array(vec![fence(guard.fence()), fence(guard.floor())]),
+                    Kind::Lock | Kind::Group | Kind::ReadWrite | Kind::Election => fence(guard.fence()),
+                };
+                self.hold(guard, own.map(Arc::new));
+                reply
+            }
+            Holding::Several(Several { guards, ending }, names) => {
+                let of = |name: &Name| guards.iter().find(|guard| guard.name() == name).map(Guard::fence);
+                let reply = Reply::Array(names.iter().filter_map(of).map(fence).collect());
+                let own = Arc::new(ending);
+                for guard in guards {
+                    self.hold(guard, Some(Arc::clone(&own)));
+                }
+                reply
+            }
+        }
     }
 
-    pub(super) fn unlock(&mut self, name: Name, fence: Fence) -> Reply {
+    fn hold(&mut self, guard: Guard, own: Option<Arc<Ending>>) {
+        self.held.insert((guard.name().clone(), guard.fence()), Held { guard, _own: own });
+    }
+
+    pub(super) fn release(&mut self, name: Name, fence: Fence) -> Reply {
         let key = (name, fence);
         let Some(mut held) = self.held.remove(&key) else { return self.not_held(&key) };
         match held.guard.let_go() {
@@ -162,17 +210,30 @@ impl Connection {
     }
 }
 
+impl Holding {
+    fn session(&self) -> &Arc<Session> {
+        match self {
+            Self::One(guard, _) => guard.session(),
+            Self::Several(several, _) => &several.ending.session,
+        }
+    }
+}
+
+fn fence(fence: Fence) -> Reply {
+    Reply::text(fence.to_string())
+}
+
 impl Seat {
-    /// Asks for a lock, by the session of the connection, or one of its own.
-    fn ask(&self, name: &Name, patience: Patience, own: Option<&Arc<Mutex<Option<Ending>>>>) -> Asked {
+    /// Asks for something, by the session of the connection, or one of its own.
+    fn ask(&self, name: &Name, ask: Ask, patience: Patience, own: Option<&Arc<Mutex<Option<Ending>>>>) -> Asked<Guard> {
         let session = match own {
             None => self.session(),
             Some(own) => self.open().inspect(|session| {
-                *own.lock() = Some(Ending(Arc::clone(&self.inner), Arc::clone(session)));
+                *own.lock() = Some(Ending::new(&self.inner.engine, Arc::clone(session)));
             }),
         };
         match session {
-            Ok(session) => self.inner.engine.acquire(&session, name, Ask::Lock, patience),
+            Ok(session) => self.inner.engine.acquire(&session, name, ask, patience),
             Err(failure) => Asked::Now(Err(failure)),
         }
     }
@@ -186,14 +247,19 @@ impl Seat {
     }
 
     fn open(&self) -> Result<Arc<Session>, Failure> {
+        let session = self.inner.engine.open(self.who())?;
+        self.term.store(session.term(), Ordering::Relaxed);
+        Ok(session)
+    }
+
+    /// Who is connected, for those who ask.
+    pub(super) fn who(&self) -> Who {
         let name = self.name.lock();
         let label = match &name[..] {
             [] => self.from.to_string(),
             name => format!("{} ({})", self.from, name.escape_ascii()),
         };
-        let session = self.inner.engine.open(Who { label: label.into(), bell: Some(Arc::clone(&self.bell)) })?;
-        self.term.store(session.term(), Ordering::Relaxed);
-        Ok(session)
+        Who { label: label.into(), bell: Some(Arc::clone(&self.bell)) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a node knows, as replies.
 
 use vez_peer::{
-    ask::{Failure, Kind},
+    ask::{Failure, Kind, Leader},
     identity::{Address, ClusterId, MemberId},
     peer::{MemberStatus, Standings},
 };
@@ -13,6 +13,7 @@ use crate::{
     gather::{Listing, Picture},
     identity,
     inquiry::{Held, Report, Waiting},
+    node::LockError,
 };
 
 /// Why a client does not get what it asked for. The first word is for programs.
@@ -34,6 +35,22 @@ pub(super) fn failure(failure: &Failure) -> Reply {
         | Failure::TooLong(_) => "ERR",
     };
     Reply::Error(format!("{code} {failure}"))
+}
+
+/// Why somebody in this process does not get it, for one who is connected.
+pub(super) fn lock_error(error: &LockError) -> Reply {
+    match error {
+        LockError::Refused(why) => failure(why),
+        LockError::Ended => failure(&Failure::NoMember),
+        LockError::Name(no_name) => Reply::Error(format!("ERR {no_name}")),
+    }
+}
+
+/// Who leads: its fence and its value.
+pub(super) fn leader(leader: Option<Leader>) -> [Reply; 2] {
+    leader.map_or([Reply::Nil, Reply::Nil], |Leader { fence, value }| {
+        [Reply::text(fence.to_string()), Reply::Bytes(value)]
+    })
 }
 
 fn node(id: MemberId) -> Reply {

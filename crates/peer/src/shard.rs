@@ -41,7 +41,7 @@ pub use message::{Message, Reentry, Seat};
 use serde::Serialize;
 pub use turns::TurnMessage;
 use vez_algorithms::NodeId;
-pub use why::{Holder, Reason, Why};
+pub use why::{Holder, Reason, Waiting, Why};
 
 use self::{errand::Errand, ledger::Book, lock::Lock, settle::Place};
 use crate::{

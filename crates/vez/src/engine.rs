@@ -38,6 +38,7 @@ use vez_peer::{
 
 use self::tell::{Outcome, Waiting};
 use crate::{
+    busy::Busy,
     clock::{self, Nanos},
     disk::DiskThread,
     links::Links,
@@ -92,6 +93,7 @@ struct Core {
     strangers: Vec<(ClusterId, Address)>,
     /// What was granted to somebody who was gone.
     unclaimed: Vec<(SessionId, Name, Fence)>,
+    busy: Busy,
     /// Room for effects, used again and again.
     effects: Vec<Effect>,
     next: u64,
@@ -121,6 +123,7 @@ impl Engine {
             answer: None,
             strangers: Vec::new(),
             unclaimed: Vec::new(),
+            busy: Busy::default(),
             effects: Vec::new(),
             next: 0,
             random: SmallRng::from_rng(&mut rand::rng()),
@@ -192,6 +195,11 @@ impl Engine {
     /// Looks at the peer, if there is one.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&Peer) -> R) -> Option<R> {
         self.core.lock().peer.as_deref().map(look)
+    }
+
+    /// The names that are granted most here, each with its share of all grants in millionths.
+    pub(crate) fn busiest(&self, most: usize) -> Vec<(Name, u32)> {
+        self.core.lock().busy.busiest(most)
     }
 
     /// Nodes of other clusters that have spoken to this one.

@@ -21,13 +21,17 @@ use vez_peer::{
 
 use crate::{
     clock, identity,
-    inquiry::{Answer, MOST_NAMES, MOST_SIZE, Question, Report},
+    inquiry::{Answer, MOST_NAMES, MOST_SIZE, Question, Report, Vitals},
     node::{Inner, Node},
+    resp,
     wire::Letter,
 };
 
 /// So long a member has to answer.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// So many of the busiest names each node tells.
+const MOST_BUSIEST: usize = 16;
 
 /// Questions that were not answered yet.
 #[derive(Default)]
@@ -101,7 +105,7 @@ impl Inner {
         let (answers, silent) = self.ask_all(&Question::Show(name.clone())).await;
         let shown = |answer| match answer {
             Answer::Shown(report) => Some(*report),
-            Answer::Listed(..) | Answer::Released(_) => None,
+            Answer::Listed(..) | Answer::Vitals(_) | Answer::Released(_) => None,
         };
         Picture {
             name: name.clone(),
@@ -138,6 +142,16 @@ impl Inner {
         more |= names.len() > most;
         let picture = |(name, reports)| Picture { name, reports, silent: Vec::new() };
         Listing { names: names.into_iter().take(most).map(picture).collect(), silent, more }
+    }
+
+    /// How all members are, and who said nothing in time.
+    pub(crate) async fn vitals_of_all(&self) -> (Vec<Vitals>, Vec<MemberId>) {
+        let (answers, silent) = self.ask_all(&Question::Vitals).await;
+        let vitals = |answer| match answer {
+            Answer::Vitals(vitals) => Some(*vitals),
+            Answer::Shown(_) | Answer::Listed(..) | Answer::Released(_) => None,
+        };
+        (answers.into_iter().filter_map(|(_, answer)| vitals(answer)).collect(), silent)
     }
 
     pub(crate) async fn force_release(&self, name: &Name, fence: Fence) -> Result<(), ReleaseError> {
@@ -231,8 +245,25 @@ impl Inner {
                 }
                 Some(Answer::Listed(reports, more))
             }
+            Question::Vitals => self.vitals().map(|vitals| Answer::Vitals(Box::new(vitals))),
             Question::Release { name, fence } => Some(Answer::Released(self.revoke(&name, fence))),
         }
+    }
+
+    fn vitals(&self) -> Option<Vitals> {
+        let (status, counts) = self.engine.look(|peer| (peer.status(), peer.counts()))?;
+        let (grants, local_hits) = self.engine.metrics.totals();
+        Some(Vitals {
+            member: status.id,
+            state: resp::standing(&status.standing, clock::now()).0.to_owned(),
+            view: status.view,
+            connections: self.engine.metrics.connections.get().unsigned_abs(),
+            used_names: status.used_names,
+            grants,
+            local_hits,
+            handovers: counts.handovers,
+            busiest: self.engine.busiest(MOST_BUSIEST),
+        })
     }
 
     fn report(&self, name: Name) -> Option<Report> {

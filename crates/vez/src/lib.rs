@@ -15,7 +15,9 @@
 //!
 //! A [`Client`] is a program beside a node, and talks to it in Redis' own protocol, as any Redis client can.
 
+mod asking;
 mod builder;
+mod busy;
 mod client;
 mod clock;
 mod disk;

@@ -152,6 +152,12 @@ impl Metrics {
         self.holds.of(kind).observe(seconds(time));
     }
 
+    /// How much was granted so far, and how much of it at once.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        let all = |each: &Each<Count>| each.0.iter().map(Counter::get).sum();
+        (all(&self.grants), all(&self.local_hits))
+    }
+
     pub(crate) fn entered(&self) {
         self.views.inc();
     }

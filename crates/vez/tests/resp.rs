@@ -181,7 +181,7 @@ async fn mistakes_are_told_in_a_sentence() {
     let mistakes = [
         (
             "NONSENSE",
-            "-ERR unknown command 'NONSENSE'; there are LOCK, LOCKALL and UNLOCK, SEM, ENTER, READ, WRITE and LEAVE, CAMPAIGN, RESIGN, LEADER, OBSERVE and UNOBSERVE, EXTEND, LS, SHOW, STATUS, REVOKE, EVICT, SHUTDOWN, INFO and PING",
+            "-ERR unknown command 'NONSENSE'; there are LOCK, LOCKALL and UNLOCK, SEM, ENTER, READ, WRITE and LEAVE, CAMPAIGN, RESIGN, LEADER, OBSERVE and UNOBSERVE, EXTEND, LS, SHOW, STATUS, NODES, REVOKE, EVICT, SHUTDOWN, INFO and PING",
         ),
         (
             "LOCK",

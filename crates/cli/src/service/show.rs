@@ -60,7 +60,13 @@ pub(super) fn in_the_way(shown: &Value) -> String {
 
 fn holder(holder: &Value) -> String {
     let (client, fence) = (text(&holder["client"]), text(&holder["fence"]));
-    format!("node {}, client {client}, for {}, fence {fence}", text(&holder["node"]), time(&holder["held_ms"]))
+    let (node, part, held) = (text(&holder["node"]), part(holder), time(&holder["held_ms"]));
+    format!("node {node}, client {client}{part}, for {held}, fence {fence}")
+}
+
+/// What somebody has of it or wants of it, if that is not all.
+fn part(client: &Value) -> String {
+    client["part"].as_str().map_or_else(String::new, |part| format!(", {}", tell::plain(part)))
 }
 
 fn because(because: &Value) -> String {
@@ -82,12 +88,8 @@ fn words(shown: &Value) -> String {
     };
     lines("held by", list(shown, "holders").iter().map(holder).collect());
     let waiter = |waiter: &Value| {
-        format!(
-            "node {}, client {}, for {}",
-            text(&waiter["node"]),
-            text(&waiter["client"]),
-            time(&waiter["waited_ms"])
-        )
+        let (node, part, waited) = (text(&waiter["node"]), part(waiter), time(&waiter["waited_ms"]));
+        format!("node {node}, client {}{part}, for {waited}", text(&waiter["client"]))
     };
     let mut waiting: Vec<String> = list(shown, "waiting").iter().map(waiter).collect();
     let all = shown["waiters"].as_u64().unwrap_or(0);

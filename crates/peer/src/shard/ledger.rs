@@ -70,9 +70,9 @@ impl Book {
         self.ledger.is_idle() && self.observers.is_empty() && self.resizings.is_empty()
     }
 
-    /// Whether whoever asks now is inside at once, if it asks for what is left.
-    pub(super) fn is_free(&self) -> bool {
-        self.ledger.is_idle()
+    /// How many units those inside have taken.
+    pub(super) fn taken(&self) -> u64 {
+        self.ledger.holders().map(|(_, weight)| u64::from(weight)).sum()
     }
 
     pub(super) fn label(&self) -> Option<&Label> {

@@ -7,7 +7,7 @@ use vez_algorithms::{NodeId, Phase};
 
 use super::{Instance, Nanos, Shard, settle::Settling};
 use crate::{
-    ask::{Kind, RequestId, SessionId},
+    ask::{Ask, Kind, Label, RequestId, SessionId},
     fence::Fence,
     identity::MemberId,
     name::Name,
@@ -27,8 +27,8 @@ pub struct Why {
     pub holders: Vec<Holder>,
     /// Which members come next, as far as is known here.
     pub line: Vec<MemberId>,
-    /// The clients of this node that wait: session, request, since when.
-    pub waiting: Vec<(SessionId, RequestId, Nanos)>,
+    /// The clients of this node that wait.
+    pub waiting: Vec<Waiting>,
     /// What is being waited for.
     pub reason: Reason,
 }
@@ -44,6 +44,21 @@ pub struct Holder {
     pub session: Option<SessionId>,
     /// Since when, on this node's clock, if it is one of this node.
     pub since: Option<Nanos>,
+    /// As what, if it is one of this node.
+    pub ask: Option<Ask>,
+}
+
+/// Who waits for a name.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Waiting {
+    /// A session of this node.
+    pub session: SessionId,
+    /// Its request.
+    pub request: RequestId,
+    /// Since when, on this node's clock.
+    pub since: Nanos,
+    /// What for.
+    pub ask: Ask,
 }
 
 /// What is being waited for.
@@ -55,8 +70,17 @@ pub enum Reason {
     HomeKnows(MemberId),
     /// A client of this node holds it.
     HeldHere,
-    /// Those inside may leave room for one more, or not.
-    Shared,
+    /// This is its home, and here stands who is inside.
+    Inside {
+        /// So many.
+        count: usize,
+        /// As what: whose label they have.
+        label: Label,
+        /// Of a semaphore, how many units they have taken.
+        taken: u64,
+        /// Who stands in line, if anybody does.
+        waiting: usize,
+    },
     /// The token is elsewhere: with the member that was the last to ask for it, or on its way there.
     TokenAt(MemberId),
     /// The token is elsewhere, and the algorithm of this lock does not tell where.
@@ -89,7 +113,13 @@ impl Shard {
     pub fn why(&self, name: &Name) -> Why {
         let clients = self.clients.get(name);
         let waiting = clients.map_or_else(Vec::new, |clients| {
-            clients.waiting.iter().map(|waiter| (waiter.session, waiter.request, waiter.since)).collect()
+            let waiting = |waiter: &super::Waiter| Waiting {
+                session: waiter.session,
+                request: waiter.request,
+                since: waiter.since,
+                ask: waiter.ask.clone(),
+            };
+            clients.waiting.iter().map(waiting).collect()
         });
         let mut why = Why {
             kind: clients.map(|clients| clients.kind),
@@ -109,6 +139,7 @@ impl Shard {
             fence: Some(hold.fence),
             session: Some(hold.session),
             since: Some(hold.since),
+            ask: Some(hold.ask.clone()),
         };
         why.holders.extend(clients.iter().flat_map(|clients| clients.holds.iter().map(here)));
         let held_here = !why.holders.is_empty();
@@ -133,14 +164,16 @@ impl Shard {
                     fence: Some(*fence),
                     session: None,
                     since: None,
+                    ask: None,
                 });
                 why.holders.extend(elsewhere);
                 why.line = book.waiting().map(|seat| id(seat.node)).collect();
-                match (book.is_free(), why.line.is_empty()) {
-                    (true, _) => Reason::Nothing,
-                    (false, true) => Reason::Shared,
-                    (false, false) => Reason::InLineAt(id(home)),
-                }
+                book.label().map_or(Reason::Nothing, |label| Reason::Inside {
+                    count: book.inside().len(),
+                    label: label.clone(),
+                    taken: book.taken(),
+                    waiting: why.line.len(),
+                })
             }
             None if !why.waiting.is_empty() => Reason::InLineAt(id(home)),
             None if held_here => Reason::HeldHere,

@@ -26,6 +26,7 @@ impl Engine {
                     }
                 }
                 Effect::Granted { session, request, name, fence, floor, .. } => {
+                    core.busy.note(request.0, &name);
                     let grant = Grant { name, fence, floor, when: now };
                     if core.present == Some(request) {
                         core.outcome = Some(Outcome::Granted(grant));

@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Show(Name),
     /// To see how the node is.
     Status,
+    /// To see how all nodes are.
+    Nodes,
     /// To take a lock from who has it.
     Revoke {
         name: Name,
@@ -99,7 +101,7 @@ pub(crate) enum ClientCommand {
 pub(crate) enum NoCommand {
     #[error(
         "ERR unknown command '{0}'; there are LOCK, LOCKALL and UNLOCK, SEM, ENTER, READ, WRITE and LEAVE, CAMPAIGN, RESIGN, LEADER, OBSERVE \
-         and UNOBSERVE, EXTEND, LS, SHOW, STATUS, REVOKE, EVICT, SHUTDOWN, INFO and PING"
+         and UNOBSERVE, EXTEND, LS, SHOW, STATUS, NODES, REVOKE, EVICT, SHUTDOWN, INFO and PING"
     )]
     Unknown(String),
     #[error("ERR wrong number of arguments for '{0}'; write {1}")]
@@ -158,6 +160,8 @@ impl Command {
             Ok(Self::Show(Name::new(name)?))
         } else if is("STATUS") {
             Ok(Self::Status)
+        } else if is("NODES") {
+            Ok(Self::Nodes)
         } else if is("REVOKE") {
             let [name, fence] = rest else { return Err(NoCommand::Arguments("REVOKE", REVOKE)) };
             Ok(Self::Revoke { name: Name::new(name)?, fence: parse(fence)? })
@@ -210,7 +214,7 @@ impl Command {
 
     /// Whether all members have to do with it.
     pub(crate) fn is_about_all(&self) -> bool {
-        matches!(self, Self::List { .. } | Self::Show(_) | Self::Revoke { .. } | Self::Evict(_))
+        matches!(self, Self::List { .. } | Self::Nodes | Self::Show(_) | Self::Revoke { .. } | Self::Evict(_))
     }
 
     /// Whether a client that observes may say it in RESP2, in which answers and sights look the same.

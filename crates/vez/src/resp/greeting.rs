@@ -28,6 +28,7 @@ impl Connection {
             Command::Ping(Some(text)) | Command::Echo(text) => Step::Say(Reply::Bytes(text)),
             Command::Status => Step::Say(words::status(&inner.engine)),
             Command::List { prefix, count } => wait(async move { words::listing(&inner.list(&prefix, count).await) }),
+            Command::Nodes => wait(async move { words::nodes_of(&inner.vitals_of_all().await) }),
             Command::Show(name) => wait(async move { words::picture(&inner.show(&name).await) }),
             Command::Revoke { name, fence } => wait(async move {
                 match inner.force_release(&name, fence).await {

@@ -16,10 +16,10 @@ use super::{
     words,
 };
 use crate::{
+    asking::Several,
     clock::{self, Nanos},
     engine::{Asked, Ending},
     guard::Guard,
-    node::Several,
     session::{Session, Who},
 };
 

@@ -3,6 +3,7 @@
 use vez_peer::{
     ask::{Failure, Kind, Leader},
     identity::{Address, ClusterId, MemberId},
+    name::Name,
     peer::{MemberStatus, Standings},
 };
 
@@ -12,7 +13,7 @@ use crate::{
     engine::Engine,
     gather::{Listing, Picture},
     identity,
-    inquiry::{Held, Report, Waiting},
+    inquiry::{Held, Report, Vitals, Waiting},
     node::LockError,
 };
 
@@ -142,6 +143,29 @@ pub(crate) fn standing(standing: &Standings, now: Nanos) -> (&'static str, Strin
     }
 }
 
+/// How all nodes are.
+pub(super) fn nodes_of((vitals, silent): &(Vec<Vitals>, Vec<MemberId>)) -> Reply {
+    Reply::Map(vec![("nodes", Reply::Array(vitals.iter().map(vitals_of).collect())), ("silent", nodes(silent))])
+}
+
+fn vitals_of(vitals: &Vitals) -> Reply {
+    let busy = |(name, share): &(Name, u32)| {
+        Reply::Map(vec![("name", Reply::Bytes(name.as_bytes().to_vec())), ("millionths", Reply::integer(*share))])
+    };
+    Reply::Map(vec![
+        ("node", node(vitals.member)),
+        ("id", Reply::text(vitals.member.to_string())),
+        ("state", Reply::text(vitals.state.clone())),
+        ("view", or_nil(vitals.view, Reply::integer)),
+        ("connections", Reply::integer(vitals.connections)),
+        ("used_names", Reply::integer(vitals.used_names)),
+        ("grants", Reply::integer(vitals.grants)),
+        ("local_hits", Reply::integer(vitals.local_hits)),
+        ("handovers", Reply::integer(vitals.handovers)),
+        ("busiest", Reply::Array(vitals.busiest.iter().map(busy).collect())),
+    ])
+}
+
 /// What all members know of a name.
 pub(crate) fn picture(picture: &Picture) -> Reply {
     let first = picture.reports.first();
@@ -164,6 +188,7 @@ fn holder(member: MemberId, held: &Held) -> Reply {
     Reply::Map(vec![
         ("node", node(member)),
         ("client", Reply::text(held.client.clone())),
+        ("part", or_nil(held.part.clone(), Reply::text)),
         ("fence", or_nil(held.fence, |fence| Reply::text(fence.to_string()))),
         ("held_ms", Reply::integer(held.held_ms)),
     ])
@@ -173,6 +198,7 @@ fn waiter(member: MemberId, waiting: &Waiting) -> Reply {
     Reply::Map(vec![
         ("node", node(member)),
         ("client", Reply::text(waiting.client.clone())),
+        ("part", or_nil(waiting.part.clone(), Reply::text)),
         ("waited_ms", Reply::integer(waiting.waited_ms)),
     ])
 }

@@ -1,72 +1,13 @@
 //! What clients say and hear, byte by byte.
 
-use std::{net::SocketAddr, time::Duration};
+mod raw;
 
-use tempfile::TempDir;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-    time::timeout,
-};
-use vez::{Fence, Node};
+use std::time::Duration;
 
-const LONG: Duration = Duration::from_secs(30);
-/// The answer to HELLO 3: a map of eight, whose names and texts take two lines each, and whose numbers and lists one.
-const HELLO_LINES: usize = 1 + 8 * 4 - 3;
+use tokio::{io::AsyncWriteExt, time::timeout};
+use vez::Node;
 
-async fn node() -> (TempDir, Node) {
-    let folder = tempfile::tempdir().unwrap();
-    let node = Node::builder(1, folder.path().join("1")).client_addr("127.0.0.1:0").bootstrap().start().await.unwrap();
-    node.ready().await;
-    (folder, node)
-}
-
-/// A client that says what it is told to say.
-struct Raw(TcpStream);
-
-impl Raw {
-    async fn new(node: &Node) -> Self {
-        Self::at(node.client_addr().unwrap()).await
-    }
-
-    async fn at(address: SocketAddr) -> Self {
-        Self(TcpStream::connect(address).await.unwrap())
-    }
-
-    async fn say(&mut self, line: &str) {
-        self.0.write_all(format!("{line}\r\n").as_bytes()).await.unwrap();
-    }
-
-    /// The next so many lines, with a space between them.
-    async fn hear(&mut self, lines: usize) -> String {
-        let mut heard = Vec::new();
-        while heard.iter().filter(|byte| **byte == b'\n').count() < lines {
-            let byte = timeout(LONG, self.0.read_u8()).await.expect("an answer").expect("not the end");
-            heard.push(byte);
-        }
-        String::from_utf8(heard).unwrap().replace("\r\n", " ").trim_end().to_owned()
-    }
-
-    async fn ask(&mut self, line: &str, lines: usize) -> String {
-        self.say(line).await;
-        self.hear(lines).await
-    }
-
-    /// Takes a lock: its fence.
-    async fn lock(&mut self, words: &str) -> Fence {
-        self.say(&format!("LOCK {words}")).await;
-        self.granted().await
-    }
-
-    /// Waits until what was asked for is granted: its fence.
-    async fn granted(&mut self) -> Fence {
-        self.hear(2).await.strip_prefix("$20 ").expect("a fence").parse().unwrap()
-    }
-
-    async fn is_at_its_end(&mut self) -> bool {
-        matches!(timeout(LONG, self.0.read_u8()).await.expect("the end"), Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof)
-    }
-}
+use crate::raw::{HELLO_LINES, LONG, Raw, node, waiters};
 
 #[tokio::test]
 async fn a_lock_is_taken_extended_and_given_back() {
@@ -108,17 +49,6 @@ async fn nothing_stays(node: &Node) {
     while node.status().is_none_or(|status| (status.sessions, status.used_names) != (0, 0)) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-}
-
-/// Waits until so many wait for `a`.
-async fn waiters(node: &Node, count: usize) {
-    let name = vez::Name::new(b"a").unwrap();
-    let so_many = async {
-        while node.show(&name).await.reports.iter().map(|report| report.waiters).sum::<usize>() != count {
-            tokio::task::yield_now().await;
-        }
-    };
-    timeout(LONG, so_many).await.expect("so many wait");
 }
 
 #[tokio::test]

@@ -97,6 +97,8 @@ pub enum Event {
     Persist(Batch),
     /// There is a new view.
     Viewed(View),
+    /// In the same view something else is pledged.
+    Pledged,
     /// A command of the log changed nothing.
     Refused(Command, Refused),
     /// This member leads from now on.

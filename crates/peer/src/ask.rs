@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     fence::Fence,
+    keep::MOST_WISHES,
     name::Name,
     session::MOST_SESSIONS,
-    shard::{MOST_NAMES, MOST_WAITERS, Seat},
+    shard::{MOST_NAMES, MOST_WAITERS, Nanos, Seat},
 };
 
 /// A request of a client: numbered by the node in the order of their arrival, so that a smaller one is older.
@@ -242,8 +243,26 @@ pub enum Failure {
     #[error("{0} already, as many as this node takes; release some, or ask another node")]
     TooMany(Limit),
     /// A label or a value that is too long.
-    #[error("a label, or what a leader wants to be seen, has at most {LONGEST_LABEL} bytes, this one has {0}")]
+    #[error("a label, a value, or what a leader wants to be seen, has at most {LONGEST_LABEL} bytes, this one has {0}")]
     TooLong(usize),
+    /// A lock is to be kept for longer than this node keeps any.
+    #[error(
+        "a lock by SET is kept for at most {} ms here, not {}; take less, or start the nodes with a longer --compat-ttl",
+        .most.div_ceil(MILLISECOND),
+        .asked.div_ceil(MILLISECOND)
+    )]
+    KeptTooLong {
+        /// How long it keeps one at most.
+        most: Nanos,
+        /// How long it was to.
+        asked: Nanos,
+    },
+    /// A lock is to be kept for no time at all.
+    #[error("{0} cannot be kept for 0 ms; take at least 1, or do not lock it")]
+    KeptForNothing(Name),
+    /// A session that keeps something is there for nothing else.
+    #[error("a session that keeps {0} for whoever knows its value is there for nothing else; open another")]
+    KeepsOnly(Name),
     /// The name can be nothing but a lock.
     #[error(
         "{name} can be nothing but a lock, not {}, for what begins so runs on an algorithm for locks; take another name",
@@ -257,8 +276,9 @@ pub enum Failure {
     },
 }
 
-/// No label and no value of a leader is longer.
+/// No label and no value is longer.
 pub const LONGEST_LABEL: usize = 1024;
+const MILLISECOND: Nanos = 1_000_000;
 
 /// What there can be too many of.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, thiserror::Error, Serialize, Deserialize)]
@@ -272,6 +292,9 @@ pub enum Limit {
     /// Sessions.
     #[error("{MOST_SESSIONS} clients are there")]
     Sessions,
+    /// Wishes about what is kept.
+    #[error("{MOST_WISHES} wishes about locks by SET wait to be granted")]
+    Wishes,
 }
 
 fn words(kind: &Kind) -> String {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::name::Name;
 
 /// The version of what members say to each other. Another cannot join.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 const MILLISECOND: u64 = 1_000_000;
 const MILLION: u128 = 1_000_000;
@@ -125,11 +125,25 @@ impl Charter {
         Ok(())
     }
 
-    /// How long a leader waits on its own clock until a lease of T on anybody else's is surely over: T (1+ρ)/(1−ρ).
+    /// How long a leader waits on its own clock until a lease of T on anybody else's is surely over.
     #[must_use]
     pub fn lease_of_others(&self) -> u64 {
-        let (lease, error) = (u128::from(self.lease), u128::from(self.rate_error));
-        u64::try_from((lease * (MILLION + error)).div_ceil(MILLION - error)).unwrap_or(u64::MAX)
+        self.of_others(self.lease)
+    }
+
+    /// How long one waits on one's own clock until so long has surely passed on anybody else's: t (1+ρ)/(1−ρ).
+    #[must_use]
+    pub fn of_others(&self, time: u64) -> u64 {
+        let (time, error) = (u128::from(time), u128::from(self.rate_error));
+        u64::try_from((time * (MILLION + error)).div_ceil(MILLION - error)).unwrap_or(u64::MAX)
+    }
+
+    /// The other way round: the shortest time of others that one waits so long for.
+    #[must_use]
+    pub fn waited_for(&self, wait: u64) -> u64 {
+        let (long, error) = (u128::from(wait), u128::from(self.rate_error));
+        let time = u64::try_from(long * (MILLION - error) / (MILLION + error)).expect("at most as long as the wait");
+        if self.of_others(time) < wait { time + 1 } else { time }
     }
 
     /// When a holder is warned, counted from the sending of the renewal.
@@ -156,6 +170,19 @@ mod tests {
         let charter = Charter { rate_error: 100_000, ..Charter::new(8) };
         assert_eq!(charter.lease_of_others(), 11_000 * MILLISECOND);
         assert!(charter.danger() < charter.stop() && charter.stop() < charter.lease);
+    }
+
+    #[test]
+    fn what_is_waited_for_is_the_shortest_that_takes_so_long() {
+        for rate_error in [0, 500, 100_000, WORST_CLOCK] {
+            let charter = Charter { rate_error, ..Charter::new(8) };
+            for time in [0, 1, 2, 999, 7 * MILLISECOND + 1, u64::MAX / 8] {
+                assert_eq!(charter.waited_for(charter.of_others(time)), time);
+                let longer = charter.waited_for(charter.of_others(time) + 1);
+                assert!(longer > time && charter.of_others(longer) > charter.of_others(time));
+            }
+            assert_eq!(charter.of_others(charter.waited_for(u64::MAX)), u64::MAX);
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::{
     identity::{Address, ClusterId, Incarnation, MemberId},
     shard,
     view::ViewNumber,
+    views::Pledge,
 };
 
 /// A frame. Whoever it does not concern drops it: another cluster, another disk.
@@ -91,6 +92,8 @@ pub enum Membership {
         unheard: Vec<MemberId>,
         /// The numbers of this view run out.
         wants_view: bool,
+        /// What it wants to have pledged.
+        pledge: Pledge,
     },
     /// You are a member still, counted from then.
     Renewed {

@@ -13,7 +13,7 @@ use crate::{
     identity::{Address, Incarnation, MemberId},
     shard::Nanos,
     view::ViewNumber,
-    views::{Change, Views},
+    views::{Change, LONGEST_PLEDGE, Pledge, Views},
 };
 
 /// So many may want to join at a time.
@@ -49,6 +49,8 @@ struct Tenant {
     heard: Nanos,
     /// Whom it has not heard from.
     unheard: BTreeSet<MemberId>,
+    /// What it wants to have pledged.
+    pledge: Pledge,
     /// It is to go, so that the others are not held up: its lease is not renewed any more.
     condemned: bool,
 }
@@ -82,6 +84,7 @@ pub(crate) struct Heartbeat {
     pub view: ViewNumber,
     pub unheard: BTreeSet<MemberId>,
     pub wants_view: bool,
+    pub pledge: Pledge,
 }
 
 impl Leadership {
@@ -120,7 +123,7 @@ impl Leadership {
 
     /// A member shows itself; `round` is one that begins now.
     pub(crate) fn on_heartbeat(&mut self, now: Nanos, views: &Views, heartbeat: Heartbeat, round: u64) {
-        let Heartbeat { id, incarnation, sent, view, unheard, wants_view } = heartbeat;
+        let Heartbeat { id, incarnation, sent, view, unheard, wants_view, pledge } = heartbeat;
         if views.members().get(&id).is_none_or(|member| member.incarnation != incarnation) {
             return; // Not a member any more, or not yet.
         }
@@ -135,6 +138,7 @@ impl Leadership {
         tenant.behind_since = if view < views.number() { tenant.behind_since.or(Some(now)) } else { None };
         let lags = tenant.behind_since.is_some_and(|since| now.saturating_sub(since) > views.charter.lease);
         if !lags && !tenant.condemned {
+            tenant.pledge = tenant.pledge.max(pledge); // Whoever is to go is not to be waited for longer.
             self.renewals.push(Renewal { round, id, incarnation, sent });
         }
         self.wants_view |= wants_view && view == views.number();
@@ -159,7 +163,13 @@ impl Leadership {
         self.proposed.iter().any(|change| match change {
             Change::Remove { id: removed, .. } | Change::Leave { id: removed, .. } => *removed == id,
             Change::Admit { id: admitted, replaces, .. } => *admitted == id && replaces.is_some(),
+            Change::Pledge { .. } => false,
         })
+    }
+
+    /// What was proposed was pledges, and they are agreed on.
+    pub(crate) fn on_pledged(&mut self) {
+        self.proposed.clear();
     }
 
     /// What was proposed has become the view, or has been refused.
@@ -198,16 +208,17 @@ impl Leadership {
         let mut changes = Vec::new();
         for (id, member) in views.members() {
             let (id, incarnation) = (*id, member.incarnation);
-            let over = self.is_over(now, since, id, incarnation, charter);
-            let over_for_long = self.is_over(now.saturating_sub(charter.lease), since, id, incarnation, charter);
+            let pledge = views.pledge(id, incarnation).number;
+            let over = self.is_over(now, since, id, incarnation, views);
+            let over_for_long = self.is_over(now.saturating_sub(charter.lease), since, id, incarnation, views);
             let heir = self.joiners.get(&id).filter(|joiner| joiner.incarnation > incarnation);
             let heir = heir.filter(|joiner| joiner.is_there(now, charter));
             match heir {
-                Some(joiner) if over && caught_up(id) => changes.push(joiner.admit(id, Some(incarnation))),
+                Some(joiner) if over && caught_up(id) => changes.push(joiner.admit(id, Some(incarnation), pledge)),
                 // An heir that is heard and does not hear must not hold up the others.
-                Some(_) if over_for_long => changes.push(Change::Remove { id, incarnation }),
+                Some(_) if over_for_long => changes.push(Change::Remove { id, incarnation, pledge }),
                 Some(_) => {}
-                None if over => changes.push(Change::Remove { id, incarnation }),
+                None if over => changes.push(Change::Remove { id, incarnation, pledge }),
                 None if self.may_leave(id, incarnation, views, voters) => {
                     changes.push(Change::Leave { id, incarnation })
                 }
@@ -217,10 +228,20 @@ impl Leadership {
         for (id, joiner) in &self.joiners {
             let new = !views.members().contains_key(id) && !views.is_retired(*id);
             if new && joiner.is_there(now, charter) && caught_up(*id) {
-                changes.push(joiner.admit(*id, None));
+                changes.push(joiner.admit(*id, None, 0));
             }
         }
         changes
+    }
+
+    /// What members want to have pledged and have not yet. It need not wait for a view: somebody waits for it.
+    pub(crate) fn pledges(&self, views: &Views) -> Vec<Change> {
+        let wished = |(id, tenant): (&MemberId, &Tenant)| {
+            let (id, incarnation, pledge) = (*id, tenant.incarnation, tenant.pledge);
+            let is_new = pledge.number > views.pledge(id, incarnation).number && pledge.ttl <= LONGEST_PLEDGE;
+            is_new.then_some(Change::Pledge { id, incarnation, pledge })
+        };
+        self.tenants.iter().filter_map(wished).collect()
     }
 
     /// Whether a view is wanted, and long enough after the last one.
@@ -235,11 +256,12 @@ impl Leadership {
         self.proposed = changes;
     }
 
-    /// Whether the lease of a member is surely over, whoever gave it.
-    fn is_over(&self, now: Nanos, since: Nanos, id: MemberId, incarnation: Incarnation, charter: &Charter) -> bool {
+    /// Whether the lease of a member is surely over, whoever gave it, and whatever it kept beyond that.
+    fn is_over(&self, now: Nanos, since: Nanos, id: MemberId, incarnation: Incarnation, views: &Views) -> bool {
         let tenant = self.tenants.get(&id).filter(|tenant| tenant.incarnation == incarnation);
         let answered = tenant.and_then(|tenant| tenant.answered).unwrap_or(0);
-        now >= since.max(answered).saturating_add(charter.lease_of_others())
+        let lasts = views.charter.lease.saturating_add(views.pledge(id, incarnation).ttl);
+        now >= since.max(answered).saturating_add(views.charter.of_others(lasts))
     }
 
     /// One who wants to leave may, once its vote is not needed; or if nobody stays.
@@ -315,7 +337,8 @@ impl Leadership {
 
 impl Tenant {
     const fn new(incarnation: Incarnation, answered: Option<Nanos>, heard: Nanos) -> Self {
-        Self { incarnation, answered, behind_since: None, heard, unheard: BTreeSet::new(), condemned: false }
+        let pledge = Pledge { number: 0, ttl: 0 };
+        Self { incarnation, answered, behind_since: None, heard, unheard: BTreeSet::new(), pledge, condemned: false }
     }
 }
 
@@ -324,13 +347,14 @@ impl Joiner {
         now.saturating_sub(self.heard) < charter.lease / 2
     }
 
-    fn admit(&self, id: MemberId, replaces: Option<Incarnation>) -> Change {
+    fn admit(&self, id: MemberId, replaces: Option<Incarnation>, pledge: u64) -> Change {
         Change::Admit {
             id,
             incarnation: self.incarnation,
             address: self.address.clone(),
             join_sent: self.sent,
             replaces,
+            pledge,
         }
     }
 }

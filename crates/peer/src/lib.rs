@@ -20,6 +20,7 @@ pub mod charter;
 pub mod fence;
 pub mod frame;
 pub mod identity;
+pub mod keep;
 mod lane;
 mod leadership;
 pub mod lease;

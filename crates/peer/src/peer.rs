@@ -1,7 +1,9 @@
 //! One process of one member: everything together.
 
 mod calls;
+mod effect;
 mod frames;
+mod keeping;
 mod standing;
 mod status;
 mod terms;
@@ -15,19 +17,18 @@ use alloc::{
 use self::standing::Standing;
 pub use self::{
     calls::Call,
+    effect::Effect,
     standing::Stopped,
     status::{MemberStatus, Standings, Status},
 };
 use crate::{
-    agreement::{self, Agreement, Batch, Disk, Pace},
-    ask::{Failure, Leader, RequestId, SessionId, Size},
+    agreement::{self, Agreement, Disk, Pace},
     charter::Charter,
-    fence::Fence,
     frame::{Body, Frame},
     identity::{Address, ClusterId, Incarnation, MemberId},
+    keep::Keeping,
     lane::Lane,
     leadership::Leadership,
-    name::Name,
     session::Sessions,
     shard::{Habits, Nanos, Shard},
     view::ViewNumber,
@@ -60,6 +61,8 @@ pub struct Peer {
     standing: Standing,
     lanes: Vec<Lane>,
     sessions: Sessions,
+    /// What is kept for whoever knows a value.
+    keeping: Keeping,
     /// While it leads.
     leadership: Option<Leadership>,
     /// Where others are, as far as is known.
@@ -143,100 +146,6 @@ impl Input {
     }
 }
 
-/// Something that a process wants done.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Effect {
-    /// Send a frame. It may get lost, be doubled, and overtake others.
-    Send(Address, Frame),
-    /// Write this, all or nothing, and say [`Input::Written`].
-    Persist(Batch),
-    /// Tell a client that it is inside.
-    Granted {
-        /// Whose request.
-        session: SessionId,
-        /// Which.
-        request: RequestId,
-        /// Where.
-        name: Name,
-        /// Its number.
-        fence: Fence,
-        /// The oldest grant that may still be alive.
-        floor: Fence,
-        /// Until when it is its own, on this machine's clock, if its session is not renewed.
-        deadline: Nanos,
-    },
-    /// Tell a client that it does not get what it asked for.
-    Failed {
-        /// Whose request.
-        session: SessionId,
-        /// Which.
-        request: RequestId,
-        /// Why.
-        failure: Failure,
-    },
-    /// Tell a client who leads.
-    Observed {
-        /// Whose request.
-        session: SessionId,
-        /// Which.
-        request: RequestId,
-        /// Where.
-        name: Name,
-        /// Who; nobody, if there is no leader now.
-        leader: Option<Leader>,
-    },
-    /// Tell a client that a semaphore has as many units as it wanted.
-    Resized {
-        /// Whose request.
-        session: SessionId,
-        /// Which.
-        request: RequestId,
-        /// Where.
-        name: Name,
-        /// How many, and since when.
-        size: Size,
-    },
-    /// Tell a client until when what it holds is its own.
-    Renewed {
-        /// Which.
-        session: SessionId,
-        /// On this machine's clock.
-        deadline: Nanos,
-    },
-    /// Tell a client what became of its Release.
-    Released {
-        /// Whose.
-        session: SessionId,
-        /// What.
-        name: Name,
-        /// Which acquisition.
-        fence: Fence,
-        /// Whether it was its own.
-        result: Result<(), Failure>,
-    },
-    /// A session has ended: its time was over, or it was never there.
-    Ended(SessionId),
-    /// A client is not taken.
-    NotOpened {
-        /// Which.
-        session: SessionId,
-        /// Why.
-        failure: Failure,
-    },
-    /// This process is a member of this view.
-    Entered(ViewNumber),
-    /// All that was asked for in this view can be served.
-    Settled(ViewNumber),
-    /// Nothing is known of this name here any more: it was idle for a while.
-    Forgotten(Name),
-    /// A member did what it cannot do, if it runs the same code. It has changed nothing.
-    Violation(MemberId, &'static str),
-    /// Holders are to be warned: unless the lease is renewed, everything is lost at this moment.
-    Danger(Nanos),
-    /// Nothing more comes from this process. Whatever its clients held is lost.
-    Stopped(Stopped),
-}
-
 /// What a handler works with.
 pub(crate) struct Cx<'a> {
     now: Nanos,
@@ -277,6 +186,7 @@ impl Peer {
             standing: Standing::Outside,
             lanes,
             sessions: Sessions::default(),
+            keeping: Keeping::new(habits.keep),
             leadership: None,
             addresses: BTreeMap::new(),
             parked: VecDeque::new(),

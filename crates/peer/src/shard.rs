@@ -69,11 +69,13 @@ pub struct Habits {
     pub idle: Nanos,
     /// A log of so many entries is made shorter.
     pub log: u64,
+    /// Nothing is kept for whoever knows a value for longer than that, nor than [`crate::views::LONGEST_PLEDGE`].
+    pub keep: Nanos,
 }
 
 impl Default for Habits {
     fn default() -> Self {
-        Self { visit: 16, idle: 30_000_000_000, log: SNAPSHOT_AFTER }
+        Self { visit: 16, idle: 30_000_000_000, log: SNAPSHOT_AFTER, keep: 60_000_000_000 }
     }
 }
 

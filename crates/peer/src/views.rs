@@ -3,6 +3,9 @@
 //! Every command names the view that it was made for, and is refused in any other: of two that were made at the same time
 //! the first wins, and the second has to be thought over. Nothing here reads a clock; what was true when a command was made
 //! and may no longer be is in the command, to be compared.
+//!
+//! Beside the views the log has what members have pledged: how long they may keep what outlives them ([`crate::keep`]). A
+//! pledge changes nothing that members settle, so it makes no view.
 
 use alloc::{
     collections::{BTreeMap, VecDeque},
@@ -12,7 +15,7 @@ use alloc::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    charter::Charter,
+    charter::{Charter, LONGEST_LEASE},
     fence::LAST_VIEW,
     identity::{Address, ClusterId, Incarnation, MemberId},
     view::{Member, View, ViewNumber},
@@ -20,6 +23,8 @@ use crate::{
 
 /// So many removed disks are remembered, the latest.
 pub const MOST_RETIRED: usize = 1024;
+/// No pledge is longer: for as long a dead member is not removed.
+pub const LONGEST_PLEDGE: u64 = LONGEST_LEASE;
 
 /// What the log says so far.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -32,9 +37,20 @@ pub struct Views {
     members: BTreeMap<MemberId, Member>,
     /// Disks whose member was removed: they never come back.
     retired: VecDeque<MemberId>,
+    /// What members have pledged; nothing of those who are gone.
+    pledges: BTreeMap<MemberId, Pledge>,
 }
 
-/// A step from one view to the next.
+/// A member's word that nothing which it keeps outlives its lease by more than this.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Pledge {
+    /// A later pledge of a process has a larger one; 0 if it has pledged nothing yet.
+    pub number: u64,
+    /// How long, in nanoseconds on anybody's clock.
+    pub ttl: u64,
+}
+
+/// A step from one view to the next, or what members pledge.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Command {
     /// The view that it was made for.
@@ -45,7 +61,15 @@ pub struct Command {
     pub changes: Vec<Change>,
 }
 
-/// What is to be different in the next view.
+impl Command {
+    /// Whether there is a new view by it.
+    fn makes_view(&self) -> bool {
+        let pledges = |change: &Change| matches!(change, Change::Pledge { .. });
+        self.changes.is_empty() || !self.changes.iter().all(pledges)
+    }
+}
+
+/// What is to be different from then on.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Change {
     /// This process becomes a member. If another process of its disk was one, that one's lease is over.
@@ -60,6 +84,8 @@ pub enum Change {
         join_sent: u64,
         /// The process that it replaces, if any.
         replaces: Option<Incarnation>,
+        /// The number of that one's pledge that was waited for.
+        pledge: u64,
     },
     /// This process is a member no longer: its lease is over.
     Remove {
@@ -67,6 +93,8 @@ pub enum Change {
         id: MemberId,
         /// Itself: the generation of the lease that ran out.
         incarnation: Incarnation,
+        /// The number of its pledge that was waited for.
+        pledge: u64,
     },
     /// This process leaves: it has ended all that it held.
     Leave {
@@ -74,6 +102,15 @@ pub enum Change {
         id: MemberId,
         /// Itself.
         incarnation: Incarnation,
+    },
+    /// This process keeps nothing for longer than that. The view stays as it is.
+    Pledge {
+        /// Its disk.
+        id: MemberId,
+        /// Itself.
+        incarnation: Incarnation,
+        /// What it pledges.
+        pledge: Pledge,
     },
 }
 
@@ -86,6 +123,8 @@ pub enum Refused {
     TermMoved,
     /// A member is not the process that the command is about.
     ProcessMoved,
+    /// What a member has pledged is not what the command counted on.
+    PledgeMoved,
     /// There are no more numbers.
     NoMoreViews,
 }
@@ -94,7 +133,8 @@ impl Views {
     /// Before the first view: nobody is a member yet.
     #[must_use]
     pub fn new(cluster: ClusterId, charter: Charter, number: ViewNumber) -> Self {
-        Self { cluster, charter, number, members: BTreeMap::new(), retired: VecDeque::new() }
+        let (members, retired, pledges) = (BTreeMap::new(), VecDeque::new(), BTreeMap::new());
+        Self { cluster, charter, number, members, retired, pledges }
     }
 
     /// The number of the view.
@@ -121,6 +161,13 @@ impl Views {
         self.retired.contains(&id)
     }
 
+    /// What a process has pledged, if it is a member; nothing, if it has pledged nothing.
+    #[must_use]
+    pub fn pledge(&self, id: MemberId, incarnation: Incarnation) -> Pledge {
+        let is_member = self.members.get(&id).is_some_and(|member| member.incarnation == incarnation);
+        self.pledges.get(&id).filter(|_| is_member).copied().unwrap_or_default()
+    }
+
     /// A command of the log, written in `term`.
     ///
     /// # Errors
@@ -132,13 +179,16 @@ impl Views {
         if command.term != term {
             return Err(Refused::TermMoved);
         }
-        if self.number >= LAST_VIEW {
+        if command.makes_view() && self.number >= LAST_VIEW {
             return Err(Refused::NoMoreViews);
         }
         if !command.changes.iter().all(|change| self.is_about_what_is(change)) {
             return Err(Refused::ProcessMoved);
         }
-        self.number += 1;
+        if !command.changes.iter().all(|change| self.counts_on_what_is_pledged(change)) {
+            return Err(Refused::PledgeMoved);
+        }
+        self.number += u64::from(command.makes_view());
         for change in &command.changes {
             self.change(change);
         }
@@ -151,9 +201,19 @@ impl Views {
             Change::Admit { id, incarnation: new, replaces, .. } => {
                 incarnation(id) == *replaces && replaces.is_none_or(|old| old < *new) && !self.is_retired(*id)
             }
-            Change::Remove { id, incarnation: old } | Change::Leave { id, incarnation: old } => {
-                incarnation(id) == Some(*old)
-            }
+            Change::Remove { id, incarnation: old, .. }
+            | Change::Leave { id, incarnation: old }
+            | Change::Pledge { id, incarnation: old, .. } => incarnation(id) == Some(*old),
+        }
+    }
+
+    /// Whoever is not waited for any more was waited for as long as it has pledged (L4), and of two pledges the later counts.
+    fn counts_on_what_is_pledged(&self, change: &Change) -> bool {
+        let number = |id| self.pledges.get(id).map_or(0, |pledge| pledge.number);
+        match change {
+            Change::Admit { id, pledge, .. } | Change::Remove { id, pledge, .. } => *pledge == number(id),
+            Change::Pledge { id, pledge, .. } => pledge.number > number(id) && pledge.ttl <= LONGEST_PLEDGE,
+            Change::Leave { .. } => true,
         }
     }
 
@@ -168,9 +228,11 @@ impl Views {
                     join_sent: *join_sent,
                 };
                 self.members.insert(*id, member);
+                self.pledges.remove(id);
             }
             Change::Remove { id, .. } => {
                 self.members.remove(id);
+                self.pledges.remove(id);
                 self.retired.push_back(*id);
                 if self.retired.len() > MOST_RETIRED {
                     self.retired.pop_front();
@@ -178,110 +240,17 @@ impl Views {
             }
             Change::Leave { id, .. } => {
                 self.members.remove(id);
+                self.pledges.remove(id);
+            }
+            Change::Pledge { id, incarnation, pledge } => {
+                // The same command may have made it another's.
+                if self.members.get(id).is_some_and(|member| member.incarnation == *incarnation) {
+                    self.pledges.insert(*id, *pledge);
+                }
             }
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use alloc::vec;
-
-    use super::*;
-
-    const TERM: u64 = 4;
-
-    fn views() -> Views {
-        let mut views = Views::new(ClusterId(1), Charter::new(8), 100);
-        let changes = vec![admit(1, 1, None), admit(2, 1, None)];
-        assert_eq!(views.apply(TERM, &Command { view: 100, term: TERM, changes }), Ok(()));
-        views
-    }
-
-    fn admit(id: u64, incarnation: u64, replaces: Option<u64>) -> Change {
-        Change::Admit {
-            id: MemberId(id),
-            incarnation: Incarnation(incarnation),
-            address: Address::new("somewhere"),
-            join_sent: 7,
-            replaces: replaces.map(Incarnation),
-        }
-    }
-
-    fn remove(id: u64, incarnation: u64) -> Change {
-        Change::Remove { id: MemberId(id), incarnation: Incarnation(incarnation) }
-    }
-
-    fn refused(views: &Views, command: &Command) -> Refused {
-        let mut after = views.clone();
-        let why = after.apply(TERM, command).expect_err("it is refused");
-        assert_eq!(after, *views, "and nothing has changed");
-        why
-    }
-
-    fn command(changes: Vec<Change>) -> Command {
-        Command { view: 101, term: TERM, changes }
-    }
-
-    #[test]
-    fn a_command_counts_in_its_view_only() {
-        let views = views();
-        assert_eq!(refused(&views, &Command { view: 100, ..command(vec![]) }), Refused::ViewMoved);
-        assert_eq!(refused(&views, &Command { view: 102, ..command(vec![]) }), Refused::ViewMoved);
-    }
-
-    #[test]
-    fn a_command_counts_in_its_term_only() {
-        let views = views();
-        assert_eq!(refused(&views, &Command { term: TERM - 1, ..command(vec![remove(1, 1)]) }), Refused::TermMoved);
-    }
-
-    #[test]
-    fn a_process_that_was_replaced_is_not_removed() {
-        let mut views = views();
-        assert_eq!(views.apply(TERM, &command(vec![admit(1, 2, Some(1))])), Ok(()));
-        let late = Command { view: 102, ..command(vec![remove(1, 1)]) };
-        assert_eq!(refused(&views, &late), Refused::ProcessMoved);
-        assert_eq!(views.members()[&MemberId(1)].joined_in, 102);
-        assert_eq!(views.members()[&MemberId(2)].joined_in, 101, "who was there before stays as it is");
-    }
-
-    #[test]
-    fn an_earlier_process_does_not_come_back() {
-        let views = views();
-        assert_eq!(refused(&views, &command(vec![admit(1, 1, Some(1))])), Refused::ProcessMoved);
-        assert_eq!(refused(&views, &command(vec![admit(1, 2, None)])), Refused::ProcessMoved, "somebody is there");
-    }
-
-    #[test]
-    fn a_removed_disk_never_comes_back_and_one_that_left_may() {
-        let mut views = views();
-        let leave = Change::Leave { id: MemberId(2), incarnation: Incarnation(1) };
-        assert_eq!(views.apply(TERM, &command(vec![remove(1, 1), leave])), Ok(()));
-        assert!(views.members().is_empty() && views.is_retired(MemberId(1)) && !views.is_retired(MemberId(2)));
-        let back = |id| Command { view: 102, ..command(vec![admit(id, 9, None)]) };
-        assert_eq!(refused(&views, &back(1)), Refused::ProcessMoved);
-        assert_eq!(views.apply(TERM, &back(2)), Ok(()));
-    }
-
-    #[test]
-    fn there_is_a_last_view() {
-        let mut views = Views { number: LAST_VIEW - 1, ..views() };
-        let next = |view| Command { view, term: TERM, changes: vec![] };
-        assert_eq!(views.apply(TERM, &next(LAST_VIEW - 1)), Ok(()));
-        assert_eq!(refused(&views, &next(LAST_VIEW)), Refused::NoMoreViews);
-    }
-
-    #[test]
-    fn only_so_many_removed_disks_are_remembered() {
-        let mut views = views();
-        for id in 10..10 + MOST_RETIRED as u64 + 1 {
-            for changes in [vec![admit(id, 1, None)], vec![remove(id, 1)]] {
-                let view = views.number();
-                assert_eq!(views.apply(TERM, &Command { view, term: TERM, changes }), Ok(()));
-            }
-        }
-        assert_eq!(views.retired.len(), MOST_RETIRED);
-        assert!(!views.is_retired(MemberId(10)) && views.is_retired(MemberId(11)));
-    }
-}
+mod tests;

@@ -21,9 +21,15 @@ fn follower(votes: bool) -> Peer {
     let charter = Charter::new(1);
     let mut views = Views::new(CLUSTER, charter.clone(), 100);
     let asker = Incarnation(1);
-    let admit =
-        Change::Admit { id: ASKER, incarnation: asker, address: Address::new("asker"), join_sent: 0, replaces: None };
-    for (view, change) in [(100, admit), (101, Change::Remove { id: ASKER, incarnation: asker })] {
+    let admit = Change::Admit {
+        id: ASKER,
+        incarnation: asker,
+        address: Address::new("asker"),
+        join_sent: 0,
+        replaces: None,
+        pledge: 0,
+    };
+    for (view, change) in [(100, admit), (101, Change::Remove { id: ASKER, incarnation: asker, pledge: 0 })] {
         views.apply(1, &Command { view, term: 1, changes: vec![change] }).expect("it is made for that view");
     }
     let mut voters = [LEADER].into();

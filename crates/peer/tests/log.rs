@@ -15,7 +15,7 @@ use vez_peer::{
     name::Name,
     peer::{Call, Effect, Identity, Input, Start},
     shard::{Habits, Message},
-    views::{Change, Command, Views},
+    views::{Change, Command, Pledge, Views},
 };
 
 const OTHER: MemberId = MemberId(3);
@@ -88,13 +88,14 @@ fn a_snapshot_of_what_is_known_changes_nothing() {
 
 #[test]
 fn whoever_was_removed_keeps_its_disk_if_only_the_end_of_the_log_gives_it_a_vote() {
-    let remove = |id, incarnation| Change::Remove { id, incarnation: Incarnation(incarnation) };
+    let remove = |id, incarnation| Change::Remove { id, incarnation: Incarnation(incarnation), pledge: 0 };
     let admit = Change::Admit {
         id: OTHER,
         incarnation: Incarnation(1),
         address: Address::new("other"),
         join_sent: 0,
         replaces: None,
+        pledge: 0,
     };
     for votes in [false, true] {
         let (mut lone, _) = Lone::learns(JOINED);
@@ -125,9 +126,9 @@ fn a_leader_renews_nobody_before_it_knows_what_was_agreed_on_before_it() {
     let (charter, me, other) = (Charter::new(1), MemberId(1), MemberId(2));
     let admit = |id: MemberId| {
         let address = Address::new(&id.to_string());
-        Change::Admit { id, incarnation: Incarnation(1), address, join_sent: 0, replaces: None }
+        Change::Admit { id, incarnation: Incarnation(1), address, join_sent: 0, replaces: None, pledge: 0 }
     };
-    let remove = Change::Remove { id: OTHER, incarnation: Incarnation(1) };
+    let remove = Change::Remove { id: OTHER, incarnation: Incarnation(1), pledge: 0 };
     let mut views = Views::new(CLUSTER, charter.clone(), 100);
     let all = Command { view: 100, term: 1, changes: vec![admit(me), admit(other), admit(OTHER)] };
     views.apply(1, &all).expect("it is made for that view");
@@ -167,7 +168,13 @@ fn a_leader_renews_nobody_before_it_knows_what_was_agreed_on_before_it() {
     let answer = |last, round| Body::Agreement(Agreement::AppendAnswer { term: 2, last, round });
     // The other says again and again that it follows, but not yet how far.
     for round in 1..20 {
-        let heartbeat = Membership::Heartbeat { sent: 5, view: 101, unheard: Vec::new(), wants_view: false };
+        let heartbeat = Membership::Heartbeat {
+            sent: 5,
+            view: 101,
+            unheard: Vec::new(),
+            wants_view: false,
+            pledge: Pledge::default(),
+        };
         let effects = say(&mut peer, OTHER, Body::Membership(heartbeat));
         renewed |= effects.iter().any(is_renewal);
         let effects = say(&mut peer, other, answer(position, round));

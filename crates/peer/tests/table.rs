@@ -263,7 +263,7 @@ fn what_makes_no_sense_is_refused_in_words() {
     assert_eq!(words(&mut cluster, Ask::Semaphore { units: 2, weight: 0 }), nothing);
     assert_eq!(words(&mut cluster, Ask::Semaphore { units: 0, weight: 0 }), nothing);
     for ask in [Ask::Group { label: vec![0; 1025] }, Ask::Elect { value: vec![0; 1025] }] {
-        let long = "a label, or what a leader wants to be seen, has at most 1024 bytes, this one has 1025";
+        let long = "a label, a value, or what a leader wants to be seen, has at most 1024 bytes, this one has 1025";
         assert_eq!(words(&mut cluster, ask), long);
     }
     let mut shard = Shard::new(Habits::default(), algorithms);

@@ -64,7 +64,7 @@ impl World<'_> {
             let seeds = (0..self.plan.nodes).map(address_of).collect();
             Start::Join { disk: Box::new(place.disk.clone()), seeds }
         };
-        let habits = Habits { visit: 3, idle: SECOND, log: 6 };
+        let habits = Habits { visit: 3, idle: SECOND, log: 6, ..Habits::default() };
         let reads = place.clock.reads(self.now);
         let mut effects = Vec::new();
         let charter = self.plan.charter.clone();

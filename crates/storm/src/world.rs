@@ -278,6 +278,8 @@ impl<'a> World<'a> {
             | Effect::Resized { .. }
             | Effect::Renewed { .. }
             | Effect::Released { .. }
+            | Effect::Kept { .. }
+            | Effect::ByValue { .. }
             | Effect::NotOpened { .. }
             | Effect::Ended(_) => self.client_hears(machine, effect)?,
         }

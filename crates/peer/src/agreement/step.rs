@@ -110,14 +110,16 @@ impl Agreement {
     }
 
     fn install(&mut self, snapshot: Snapshot, cx: &mut Cx<'_>) {
-        let known = self.views.as_ref().map(|views| views.number());
+        let known = self.views.take();
         self.applied = snapshot.position.index;
         self.commands = self.commands.split_off(&(self.applied + 1));
         self.views.clone_from(&snapshot.views);
         self.base = snapshot;
         let views = self.views.as_ref().expect("what is installed has views");
-        if known != Some(views.number()) {
-            cx.events.push(Event::Viewed(views.view()));
+        match known {
+            Some(known) if known == *views => {}
+            Some(known) if known.number() == views.number() => cx.events.push(Event::Pledged),
+            Some(_) | None => cx.events.push(Event::Viewed(views.view())),
         }
     }
 
@@ -134,7 +136,9 @@ impl Agreement {
                     self.break_down("a command is agreed on, but not what it changes", cx);
                     return false;
                 };
+                let before = views.number();
                 cx.events.push(match views.apply(term, command) {
+                    Ok(()) if views.number() == before => Event::Pledged,
                     Ok(()) => Event::Viewed(views.view()),
                     Err(why) => Event::Refused(command.clone(), why),
                 });

@@ -15,6 +15,7 @@ fn views(members: &[u64]) -> Views {
         address: Address::new("somewhere"),
         join_sent: 0,
         replaces: None,
+        pledge: 0,
     };
     let changes = members.iter().map(admit).collect();
     views.apply(TERM, &Command { view: 100, term: TERM, changes }).expect("it is made for that view");
@@ -27,7 +28,7 @@ fn ids(ids: &[u64]) -> BTreeSet<MemberId> {
 
 fn heartbeat(id: u64, view: ViewNumber, unheard: &[u64]) -> Heartbeat {
     let (id, incarnation) = (MemberId(id), Incarnation(1));
-    Heartbeat { id, incarnation, sent: 5, view, unheard: ids(unheard), wants_view: false }
+    Heartbeat { id, incarnation, sent: 5, view, unheard: ids(unheard), wants_view: false, pledge: Pledge::default() }
 }
 
 fn changes(leadership: &Leadership, now: Nanos, views: &Views) -> Vec<Change> {
@@ -35,7 +36,7 @@ fn changes(leadership: &Leadership, now: Nanos, views: &Views) -> Vec<Change> {
 }
 
 fn remove(id: u64) -> Change {
-    Change::Remove { id: MemberId(id), incarnation: Incarnation(1) }
+    Change::Remove { id: MemberId(id), incarnation: Incarnation(1), pledge: 0 }
 }
 
 #[test]
@@ -176,6 +177,55 @@ fn a_restarted_process_waits_for_the_lease_of_the_one_before_it() {
     join(&mut leadership, SECOND + wait, 1);
     let replaces = Some(Incarnation(1));
     let (id, incarnation, address) = (MemberId(2), Incarnation(2), Address::new("back"));
-    let admit = Change::Admit { id, incarnation, address, join_sent: 9, replaces };
+    let admit = Change::Admit { id, incarnation, address, join_sent: 9, replaces, pledge: 0 };
     assert_eq!(changes(&leadership, SECOND + wait, &views), [admit]);
+}
+
+/// A second member that wishes to pledge this, and has.
+fn pledged(leadership: &mut Leadership, views: &mut Views, number: u64, ttl: u64) {
+    let pledge = Pledge { number, ttl };
+    leadership.on_heartbeat(SECOND, views, Heartbeat { pledge, ..heartbeat(2, 101, &[]) }, 7);
+    let pledges = leadership.pledges(views);
+    assert_eq!(pledges, [Change::Pledge { id: MemberId(2), incarnation: Incarnation(1), pledge }]);
+    views.apply(TERM, &Command { view: 101, term: TERM, changes: pledges }).expect("it is made for that view");
+    assert_eq!(leadership.pledges(views), [], "once");
+}
+
+#[test]
+fn who_has_pledged_something_is_waited_for_that_much_longer() {
+    let (mut leadership, mut views) = (Leadership::default(), views(&[1, 2]));
+    pledged(&mut leadership, &mut views, 5, 60 * SECOND);
+    let (short, long) = (views.charter.lease_of_others(), views.charter.of_others(views.charter.lease + 60 * SECOND));
+    let removed = |leadership: &Leadership, now| {
+        let id = |change: &Change| match change {
+            Change::Remove { id, pledge, .. } => (id.0, *pledge),
+            change => panic!("{change:?}"),
+        };
+        changes(leadership, now, &views).iter().map(id).collect::<Vec<_>>()
+    };
+    assert_eq!(removed(&leadership, SECOND + short), [(1, 0)], "who has pledged nothing goes with its lease");
+    assert_eq!(removed(&leadership, SECOND + long - 1), [(1, 0)]);
+    assert_eq!(removed(&leadership, SECOND + long), [(1, 0), (2, 5)]);
+    // Who leads next knows it too: it is in the log.
+    assert_eq!(removed(&Leadership::default(), SECOND + long - 1), [(1, 0)]);
+    leadership.answer(3 * SECOND, 7);
+    assert_eq!(removed(&leadership, 3 * SECOND + long - 1), [(1, 0)]);
+}
+
+#[test]
+fn who_is_to_go_pledges_nothing_more() {
+    let (mut leadership, mut views) = (Leadership::default(), views(&[1, 2]));
+    pledged(&mut leadership, &mut views, 1, SECOND);
+    leadership.evict(MemberId(2));
+    let pledge = Pledge { number: 2, ttl: 9 * SECOND };
+    leadership.on_heartbeat(SECOND, &views, Heartbeat { pledge, ..heartbeat(2, 101, &[]) }, 8);
+    assert_eq!(leadership.pledges(&views), []);
+}
+
+#[test]
+fn what_is_pledged_without_measure_is_not_believed() {
+    let (mut leadership, views) = (Leadership::default(), views(&[1, 2]));
+    let pledge = Pledge { number: 1, ttl: LONGEST_PLEDGE + 1 };
+    leadership.on_heartbeat(SECOND, &views, Heartbeat { pledge, ..heartbeat(2, 101, &[]) }, 8);
+    assert_eq!(leadership.pledges(&views), []);
 }

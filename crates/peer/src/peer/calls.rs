@@ -1,9 +1,12 @@
 //! What clients want.
 
+use alloc::vec::Vec;
+
 use super::{Cx, Effect, Peer};
 use crate::{
     ask::{Ask, Failure, Limit, Patience, RequestId, SessionId},
     fence::Fence,
+    keep::{Keep, Wish},
     name::Name,
     shard::{self, Nanos, Shard, Waiter},
 };
@@ -78,6 +81,33 @@ pub enum Call {
         /// Which acquisition.
         fence: Fence,
     },
+    /// What it holds is to be kept for whoever knows the value, whether it shows itself or not. Its session is there for
+    /// nothing else, and is not renewed any more.
+    Keep {
+        /// Who.
+        session: SessionId,
+        /// A number larger than that of any request before.
+        request: RequestId,
+        /// What: a lock.
+        name: Name,
+        /// Which acquisition.
+        fence: Fence,
+        /// Whoever knows it, has the lock.
+        value: Vec<u8>,
+        /// For how long from the moment that this is granted; [`Habits::keep`](crate::shard::Habits::keep) at most.
+        ttl: Nanos,
+    },
+    /// Somebody, whoever it is, wants something of what is kept here.
+    ByValue {
+        /// A number larger than that of any request before.
+        request: RequestId,
+        /// Where.
+        name: Name,
+        /// Under this value, or under whichever it is.
+        value: Option<Vec<u8>>,
+        /// What.
+        wish: Wish,
+    },
 }
 
 impl Peer {
@@ -118,8 +148,15 @@ impl Peer {
             Call::Release { session, name, fence } => {
                 let mut result = Ok(());
                 self.in_shard(&name, cx, |now, shard, out| result = shard.release(now, session, &name, fence, out));
-                cx.effects.push(Effect::Released { session, name, fence, result });
+                cx.effects.push(Effect::Released { session, name: name.clone(), fence, result: result.clone() });
+                if result.is_ok() {
+                    self.on_given_back(session, &name, fence, cx);
+                }
             }
+            Call::Keep { session, request, name, fence, value, ttl } => {
+                self.keep(session, Keep { request, name, fence, value, ttl }, cx);
+            }
+            Call::ByValue { request, name, value, wish } => self.by_value(request, &name, value.as_deref(), wish, cx),
         }
     }
 
@@ -145,7 +182,7 @@ impl Peer {
             None => Some(Failure::NoMember),
             Some(member) if member.leaving => Some(Failure::Leaving),
             Some(_) if self.deadline_of(session).is_none() => Some(Failure::NoSession),
-            Some(_) => None,
+            Some(_) => self.keeping.of_session(session).map(|(kept, _)| Failure::KeepsOnly(kept.clone())),
         };
         if let Some(failure) = failure {
             return cx.effects.push(Effect::Failed { session, request, failure });
@@ -161,6 +198,7 @@ impl Peer {
             let effects = self.lanes[shard].run(cx.now, |shard, out| shard.end_session(cx.now, session, out));
             self.carry_out(effects, cx);
         }
+        self.on_ended(session, cx);
     }
 
     pub(super) fn end_overdue_sessions(&mut self, cx: &mut Cx<'_>) {
@@ -184,7 +222,12 @@ impl Peer {
         self.sessions.deadline(session, stop)
     }
 
-    fn in_shard(&mut self, name: &Name, cx: &mut Cx<'_>, happen: impl FnOnce(Nanos, &mut Shard, &mut shard::Effects)) {
+    pub(super) fn in_shard(
+        &mut self,
+        name: &Name,
+        cx: &mut Cx<'_>,
+        happen: impl FnOnce(Nanos, &mut Shard, &mut shard::Effects),
+    ) {
         let now = cx.now;
         let lane = &mut self.lanes[usize::from(name.shard(self.charter.shards))];
         let effects = lane.run(now, |shard, out| happen(now, shard, out));

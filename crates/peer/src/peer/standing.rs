@@ -155,9 +155,11 @@ impl Peer {
         }
     }
 
-    /// One that leaves says so at once when nothing is held any more, however long it is until its next heartbeat.
+    /// One that leaves says so at once when nothing is held any more, however long it is until its next heartbeat. So does
+    /// one that has something to pledge: somebody waits for that.
     pub(super) fn hurry(&mut self, now: Nanos) {
-        if self.member().is_some_and(|member| member.leaving && !member.said_so) && !self.holds_anything() {
+        let leaves = self.member().is_some_and(|member| member.leaving && !member.said_so) && !self.holds_anything();
+        if leaves || self.keeping.has_news() {
             self.next_beat = now;
         }
     }
@@ -181,12 +183,14 @@ impl Peer {
         if let Standing::Member(member) = &mut self.standing {
             member.said_so |= leave.is_some();
         }
+        let pledge = self.tell_pledge(cx.now);
         let Some(member) = self.member() else { return };
         let heartbeat = Membership::Heartbeat {
             sent,
             view: member.view.number,
             unheard: self.unheard(cx.now),
             wants_view: self.wants_view,
+            pledge,
         };
         let leader = self.agreement.leader();
         for message in [Some(heartbeat), leave.clone()].into_iter().flatten() {

@@ -33,6 +33,10 @@ pub struct Status {
     pub standing: Standings,
     /// How many sessions there are.
     pub sessions: usize,
+    /// How many locks are kept here for whoever knows a value.
+    pub kept: usize,
+    /// So long after the end of its lease something may be kept that this process kept, if anything may.
+    pub pledge: Option<Nanos>,
     /// How many names something is known of here in this view.
     pub names: usize,
     /// How many names have clients here.
@@ -117,6 +121,8 @@ impl Peer {
             leader: self.agreement.leader(),
             standing: self.standings(voters),
             sessions: self.sessions.len(),
+            kept: self.keeping.len(),
+            pledge: Some(self.pledge().ttl).filter(|ttl| *ttl > 0),
             names: names.iter().map(|(known, _)| known).sum(),
             used_names: names.iter().map(|(_, used)| used).sum(),
             unacknowledged: self.lanes.iter().map(Lane::unacknowledged).sum(),
@@ -142,13 +148,21 @@ impl Peer {
     fn outside(&self, voters: BTreeSet<MemberId>) -> Standings {
         match (self.agreement.leads(), self.agreement.leader()) {
             (Some(leading), _) => {
-                let until =
-                    leading.since.map_or(Nanos::MAX, |since| since.saturating_add(self.charter.lease_of_others()));
+                let lasts = self.charter.lease.saturating_add(self.pledge_before_us());
+                let waits = self.charter.of_others(lasts);
+                let until = leading.since.map_or(Nanos::MAX, |since| since.saturating_add(waits));
                 Standings::OldLeases { until }
             }
             (None, Some(leader)) => Standings::Joining { leader },
             (None, None) => Standings::NoLeader { voters: voters.into_iter().collect() },
         }
+    }
+
+    /// What the process pledged whose place this one waits for.
+    fn pledge_before_us(&self) -> Nanos {
+        let Some(views) = self.agreement.views() else { return 0 };
+        let before = views.members().get(&self.me.id).map(|member| views.pledge(member.id, member.incarnation));
+        before.map_or(0, |pledge| pledge.ttl)
     }
 
     /// Whether everything that is asked for here can be served.

@@ -33,6 +33,13 @@ impl Peer {
                     self.learn_addresses();
                     self.note_outcome(cx);
                     self.on_view(view, cx);
+                    self.on_pledged(cx);
+                }
+                Event::Pledged => {
+                    if let Some(leadership) = &mut self.leadership {
+                        leadership.on_pledged();
+                    }
+                    self.on_pledged(cx);
                 }
                 Event::Refused(..) => self.note_outcome(cx),
                 Event::Leads => {
@@ -71,9 +78,9 @@ impl Peer {
                 }
                 self.send_to(from, Body::Membership(answer), cx);
             }
-            Membership::Heartbeat { sent, view, unheard, wants_view } => {
+            Membership::Heartbeat { sent, view, unheard, wants_view, pledge } => {
                 let unheard = unheard.into_iter().collect();
-                self.on_heartbeat(Heartbeat { id: from, incarnation, sent, view, unheard, wants_view }, cx);
+                self.on_heartbeat(Heartbeat { id: from, incarnation, sent, view, unheard, wants_view, pledge }, cx);
             }
             Membership::Leave { view } => self.on_leave(from, incarnation, view, cx),
             Membership::Evict(id) => {
@@ -167,6 +174,11 @@ impl Peer {
         leadership.condemn(cx.now, self.me.id, &self.charter);
         let voters = self.agreement.config().voters;
         let (wanted, audience) = leadership.configuration(cx.now, self.me.id, views, &voters);
+        let pledges = leadership.pledges(views);
+        if !self.agreement.is_proposing() && !pledges.is_empty() {
+            self.propose(pledges, cx);
+        }
+        let (Some(leadership), Some(views)) = (&mut self.leadership, self.agreement.views()) else { return };
         if !self.agreement.is_proposing() {
             let agreement = &self.agreement;
             let changes = leadership.changes(cx.now, since, views, &voters, &|id| agreement.caught_up(id));

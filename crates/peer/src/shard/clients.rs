@@ -4,9 +4,11 @@ use alloc::{collections::VecDeque, vec::Vec};
 
 use serde::Serialize;
 
+use super::Shard;
 use crate::{
     ask::{Ask, Kind, Patience, RequestId, SessionId, Size},
     fence::Fence,
+    name::Name,
 };
 
 /// What a client of this node has.
@@ -39,6 +41,21 @@ pub struct Waiter {
     pub patience: Patience,
     /// Since when, on the node's clock.
     pub since: u64,
+}
+
+impl Shard {
+    /// Whether a session holds a lock under that fence.
+    #[must_use]
+    pub fn holds_lock(&self, session: SessionId, name: &Name, fence: Fence) -> bool {
+        let is_it = |hold: &Hold| hold.session == session && hold.fence == fence && hold.ask == Ask::Lock;
+        self.clients.get(name).is_some_and(|clients| clients.holds.iter().any(is_it))
+    }
+
+    /// How many requests and holds of a session there are.
+    #[must_use]
+    pub fn uses(&self, session: SessionId) -> u32 {
+        self.sessions.get(&session).map_or(0, |names| names.values().sum())
+    }
 }
 
 /// The clients of a name.

@@ -59,7 +59,7 @@ impl Laws {
             Event::Refused(command, why) => panic!("{id}: {command:?} was made for the view that is: {why:?}"),
             Event::Follows => self.forget_rounds(id),
             Event::Send(_, Message::Append { append, .. }) => assert!(append.entries.len() <= MOST_ENTRIES),
-            Event::Send(..) | Event::Persist(_) | Event::Leads | Event::Broken(_) => {}
+            Event::Send(..) | Event::Persist(_) | Event::Pledged | Event::Leads | Event::Broken(_) => {}
         }
     }
 

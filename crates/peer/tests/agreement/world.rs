@@ -211,7 +211,7 @@ impl World {
                     self.at(due, Happening::Written { who: id, starts });
                 }
                 Event::Broken(why) => panic!("{id}: {why}"),
-                Event::Viewed(_) | Event::Refused(..) | Event::Leads | Event::Follows => {}
+                Event::Viewed(_) | Event::Pledged | Event::Refused(..) | Event::Leads | Event::Follows => {}
             }
         }
         self.laws.stepped(id, self.machines[&id].process.as_ref().expect(NEVER));
@@ -345,6 +345,7 @@ impl World {
             address: Address::new("somewhere"),
             join_sent: 0,
             replaces,
+            pledge: 0,
         };
         self.call(leader, |process, now, cx| process.propose(now, vec![change], cx))
     }

@@ -55,6 +55,7 @@ impl Lone {
             address: Address::new("somewhere"),
             join_sent,
             replaces: None,
+            pledge: 0,
         };
         for (view, change) in [(100, admit(LEADER, 1, 0)), (101, admit(ME, 3, JOINED))] {
             views.apply(1, &Command { view, term: 1, changes: vec![change] }).expect("it is made for that view");

@@ -1,0 +1,257 @@
+//! Two processes: what is kept for whoever knows a value, and what those can do who do.
+
+mod company;
+
+use company::{Company, SECOND, charter, name};
+use vez_peer::{
+    ask::{Ask, Failure, LONGEST_LABEL, Patience, RequestId, SessionId},
+    fence::Fence,
+    frame::{Body, Membership},
+    identity::MemberId,
+    keep::{Kept, Wish},
+    peer::{Call, Effect, Input},
+};
+
+impl Company {
+    /// Somebody who knows a value wants something, and is told at once.
+    fn wish(&mut self, id: u64, value: Option<&[u8]>, wish: Wish) -> Result<Option<Kept>, Failure> {
+        let asked = self.wish_later(id, value, wish);
+        self.answer(asked).expect("it is told at once")
+    }
+
+    /// Somebody who knows a value wants something.
+    fn wish_later(&mut self, id: u64, value: Option<&[u8]>, wish: Wish) -> RequestId {
+        let request = self.next_request();
+        self.call(id, Call::ByValue { request, name: name("orders"), value: value.map(<[u8]>::to_vec), wish });
+        request
+    }
+
+    fn answer(&self, asked: RequestId) -> Option<Result<Option<Kept>, Failure>> {
+        self.said.iter().find_map(|(_, effect)| match effect {
+            Effect::ByValue { request, result } if *request == asked => Some(result.clone()),
+            _ => None,
+        })
+    }
+
+    /// What a session is told that wants something to be kept.
+    fn keep_at(&mut self, session: SessionId, fence: Fence, value: &[u8], ttl: u64) -> Option<Failure> {
+        let request = self.next_request();
+        let call = Call::Keep { session, request, name: name("orders"), fence, value: value.to_vec(), ttl };
+        self.call(2, call).into_iter().find_map(|effect| match effect {
+            Effect::Failed { failure, .. } => Some(failure),
+            _ => None,
+        })
+    }
+
+    /// Whether another can have it now, at the other process.
+    fn is_free(&mut self) -> bool {
+        self.pass(SECOND / 10); // What an earlier try has left behind is over by then.
+        let (session, request) = (SessionId(self.next_request().0), self.next_request());
+        self.call(1, Call::Open { session, ttl: None });
+        let (name, ask, patience) = (name("orders"), Ask::Lock, Patience::Try);
+        self.call(1, Call::Acquire { session, request, name, ask, patience });
+        self.pass(SECOND / 10);
+        let free = self.fence_of(request).is_some();
+        self.call(1, Call::End(session));
+        self.pass(SECOND / 10);
+        free
+    }
+}
+
+/// Something is kept by the second of two, for 5 s.
+fn kept() -> (Company, Fence, u64) {
+    let mut company = Company::new(2);
+    let fence = company.keep(2, &name("orders"), b"mine", 5 * SECOND);
+    let kept = company.wish(2, None, Wish::Look).expect("a member").expect("it is kept");
+    (company, fence, kept.deadline)
+}
+
+#[test]
+fn whoever_knows_the_value_sees_it_and_gives_it_back() {
+    let (mut company, fence, deadline) = kept();
+    let it = Some(Kept { value: b"mine".to_vec(), fence, deadline });
+    assert!(!company.is_free());
+    assert_eq!(company.wish(1, Some(b"mine"), Wish::Look), Ok(None), "it is not kept there");
+    for wish in [Wish::Look, Wish::Release, Wish::Expire { ttl: 0 }, Wish::Expire { ttl: SECOND }] {
+        assert_eq!(company.wish(2, Some(b"yours"), wish), Ok(None));
+    }
+    assert_eq!(company.wish(2, Some(b"mine"), Wish::Look), Ok(it.clone()));
+    assert_eq!(company.wish(2, None, Wish::Look), Ok(it.clone()));
+    assert_eq!(company.wish(2, Some(b"mine"), Wish::Release), Ok(it));
+    assert_eq!(company.wish(2, Some(b"mine"), Wish::Release), Ok(None), "once");
+    assert!(company.is_free());
+    let status = company.peers[&2].status();
+    assert_eq!((status.kept, status.sessions), (0, 0), "its session is over too");
+}
+
+#[test]
+fn it_ends_by_itself_and_no_earlier_than_on_the_slowest_clock() {
+    let (mut company, _, deadline) = kept();
+    let began = deadline - 5 * SECOND;
+    company.pass_until(|company| company.now >= deadline);
+    assert!(!company.is_free(), "the clock of whom it is kept for may be slow");
+    company.pass_until(|company| company.peers[&2].status().kept == 0);
+    assert!(company.now - began >= charter().of_others(5 * SECOND));
+    assert!(company.is_free());
+    assert!(matches!(company.said.iter().rfind(|(id, _)| *id == 2), Some((2, Effect::Ended(_)))));
+}
+
+#[test]
+fn it_does_not_end_with_its_client_unless_that_says_so() {
+    let (mut company, _, deadline) = kept();
+    let session = company.peers[&2].why(&name("orders")).holders[0].session.expect("a session of its own");
+    for call in [
+        Call::Renew(session),
+        Call::Extend { session, by: 90 * SECOND },
+        Call::Open { session, ttl: Some(90 * SECOND) },
+    ] {
+        let told = company.call(2, call);
+        assert!(told.contains(&Effect::Renewed { session, deadline }), "nothing prolongs it so: {told:?}");
+    }
+    assert!(!company.is_free());
+    company.call(2, Call::End(session));
+    company.pass(SECOND / 10);
+    assert_eq!(company.wish(2, None, Wish::Look), Ok(None));
+    assert!(company.is_free());
+}
+
+#[test]
+fn it_ends_sooner_or_later_if_somebody_wants_that() {
+    let (mut company, fence, deadline) = kept();
+    let until = |company: &mut Company, wish| {
+        let kept = company.wish(2, Some(b"mine"), wish).expect("short").expect("it is kept");
+        assert_eq!((kept.value, kept.fence), (b"mine".to_vec(), fence));
+        kept.deadline
+    };
+    assert_eq!(until(&mut company, Wish::Prolong { by: SECOND / 2 }), deadline + SECOND / 2);
+    assert_eq!(until(&mut company, Wish::Expire { ttl: 6 * SECOND }), company.now + 6 * SECOND, "6 s are pledged");
+    assert_eq!(until(&mut company, Wish::Expire { ttl: SECOND }), company.now + SECOND);
+    assert_eq!(until(&mut company, Wish::Prolong { by: SECOND }), company.now + 2 * SECOND);
+    company.pass(charter().of_others(2 * SECOND) + SECOND / 10);
+    assert_eq!(company.wish(2, None, Wish::Prolong { by: SECOND }), Ok(None), "what is over is not revived");
+    assert!(company.is_free());
+}
+
+#[test]
+fn a_wish_for_which_more_has_to_be_pledged_is_granted_later() {
+    let (mut company, ..) = kept();
+    company.lost =
+        |frame| frame.from == MemberId(2) && matches!(frame.body, Body::Membership(Membership::Heartbeat { .. }));
+    let longer = company.wish_later(2, Some(b"mine"), Wish::Expire { ttl: 8 * SECOND });
+    let longest = company.wish_later(2, Some(b"mine"), Wish::Prolong { by: 9 * SECOND });
+    let too_long = company.wish(2, Some(b"mine"), Wish::Prolong { by: 19 * SECOND });
+    assert!(matches!(too_long, Err(Failure::KeptTooLong { .. })), "{too_long:?}");
+    company.pass(SECOND / 2);
+    assert_eq!((company.answer(longer), company.answer(longest)), (None, None));
+    assert_eq!(company.wish(2, Some(b"mine"), Wish::Look).map(|kept| kept.is_some()), Ok(true), "this needs no pledge");
+    company.lost = |_| false;
+    company.pass(SECOND);
+    let until = |asked| company.answer(asked).expect("told").expect("short").expect("kept").deadline;
+    let (longer, longest) = (until(longer), until(longest));
+    assert!((company.now + 7 * SECOND..company.now + 8 * SECOND).contains(&longer), "it counts from then");
+    assert_eq!(longest, longer + 9 * SECOND, "the older wish comes first");
+}
+
+#[test]
+fn a_wish_for_what_is_gone_meanwhile_is_in_vain() {
+    for released in [true, false] {
+        let (mut company, ..) = kept();
+        company.lost =
+            |frame| frame.from == MemberId(2) && matches!(frame.body, Body::Membership(Membership::Heartbeat { .. }));
+        let short = company.wish(2, None, Wish::Expire { ttl: SECOND / 2 });
+        assert!(short.is_ok_and(|kept| kept.is_some()), "a shorter time needs no pledge");
+        let longer = company.wish_later(2, Some(b"mine"), Wish::Expire { ttl: 8 * SECOND });
+        assert_eq!(company.answer(longer), None);
+        if released {
+            company.wish(2, Some(b"mine"), Wish::Release).expect("a member").expect("it is kept");
+        } else {
+            company.pass(SECOND);
+        }
+        assert_eq!(company.answer(longer), Some(Ok(None)));
+        company.lost = |_| false;
+        company.pass(SECOND);
+        assert!(company.is_free(), "nothing is revived");
+    }
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused_in_words() {
+    let mut company = Company::new(2);
+    let (session, fence) = company.lock(2, &name("orders"));
+    let told =
+        |company: &mut Company, value: &[u8], ttl| company.keep_at(session, fence, value, ttl).map(|no| no.to_string());
+    let long = "a label, a value, or what a leader wants to be seen, has at most 1024 bytes, this one has 1025";
+    assert_eq!(told(&mut company, &[7; LONGEST_LABEL + 1], SECOND), Some(long.into()));
+    let nothing = "orders cannot be kept for 0 ms; take at least 1, or do not lock it";
+    assert_eq!(told(&mut company, b"mine", 0), Some(nothing.into()));
+    let words = "a lock by SET is kept for at most 20000 ms here, not 20001; take less, or start the nodes with a longer \
+                 --compat-ttl";
+    assert_eq!(told(&mut company, b"mine", 20 * SECOND + 1), Some(words.into()));
+    assert_eq!(told(&mut company, &[7; LONGEST_LABEL], 20 * SECOND), None);
+    let only = "a session that keeps orders for whoever knows its value is there for nothing else; open another";
+    assert_eq!(told(&mut company, b"mine", SECOND), Some(only.into()), "it is about to");
+    company.pass(SECOND);
+    assert_eq!(company.wish(2, None, Wish::Look).map(|kept| kept.is_some()), Ok(true));
+    let request = company.next_request();
+    let (ask, patience) = (Ask::Lock, Patience::Endless);
+    let acquire = Call::Acquire { session, request, name: name("books"), ask, patience };
+    let failure = Failure::KeepsOnly(name("orders"));
+    assert!(company.call(2, acquire).contains(&Effect::Failed { session, request, failure }));
+}
+
+#[test]
+fn only_what_is_held_as_a_lock_and_alone_is_kept() {
+    let mut company = Company::new(2);
+    let (session, fence) = company.lock(2, &name("orders"));
+    let (other, earlier) = company.lock(2, &name("books"));
+    let not_yours = Some(Failure::NotYours(name("orders")));
+    assert_eq!(company.keep_at(other, earlier, b"mine", SECOND), not_yours, "another name");
+    assert_eq!(company.keep_at(other, fence, b"mine", SECOND), not_yours, "another's");
+    assert_eq!(company.keep_at(SessionId(999), fence, b"mine", SECOND), Some(Failure::NoSession));
+    let request = company.next_request();
+    let (ask, patience) = (Ask::Lock, Patience::Endless);
+    company.call(2, Call::Acquire { session, request, name: name("books"), ask, patience });
+    assert_eq!(company.keep_at(session, fence, b"mine", SECOND), Some(Failure::KeepsOnly(name("orders"))));
+    company.call(2, Call::Cancel { request, name: name("books") });
+    assert_eq!(company.keep_at(session, fence, b"mine", SECOND), None);
+}
+
+#[test]
+fn what_is_given_back_or_ends_before_it_could_be_kept_is_not() {
+    for ends in [true, false] {
+        let mut company = Company::new(2);
+        company.lost =
+            |frame| frame.from == MemberId(2) && matches!(frame.body, Body::Membership(Membership::Heartbeat { .. }));
+        let (session, request, fence) = company.set(2, &name("orders"), b"mine", SECOND);
+        let call = if ends { Call::End(session) } else { Call::Release { session, name: name("orders"), fence } };
+        let told = company.call(2, call);
+        let failure = Failure::NotYours(name("orders"));
+        assert_eq!(told.contains(&Effect::Failed { session, request, failure }), !ends, "{told:?}");
+        company.lost = |_| false;
+        company.pass(SECOND);
+        assert_eq!((company.kept_until(request), company.peers[&2].status().kept), (None, 0));
+        assert!(company.is_free());
+    }
+}
+
+#[test]
+fn its_session_can_give_back_what_is_kept_by_force_too() {
+    let (mut company, fence, _) = kept();
+    let session = company.peers[&2].why(&name("orders")).holders[0].session.expect("a session of its own");
+    let told = company.call(2, Call::Release { session, name: name("orders"), fence });
+    let released = Effect::Released { session, name: name("orders"), fence, result: Ok(()) };
+    assert!(told.contains(&released) && told.contains(&Effect::Ended(session)), "{told:?}");
+    assert_eq!(company.wish(2, None, Wish::Look), Ok(None));
+    assert!(company.is_free());
+}
+
+#[test]
+fn wishes_are_granted_while_a_node_leaves_and_not_outside() {
+    let (mut company, ..) = kept();
+    company.handle(2, Input::Leave);
+    assert!(company.wish(2, Some(b"mine"), Wish::Expire { ttl: 6 * SECOND }).is_ok_and(|kept| kept.is_some()));
+    assert!(company.wish(2, Some(b"mine"), Wish::Release).is_ok_and(|kept| kept.is_some()));
+    company.crash(1);
+    company.start(1);
+    assert_eq!(company.wish(1, None, Wish::Look), Err(Failure::NoMember));
+}

@@ -7,6 +7,8 @@ mod holding;
 mod observing;
 mod reply;
 mod request;
+#[cfg_attr(not(test), expect(dead_code, reason = "the commands that take scripts come next"))]
+mod script;
 mod words;
 
 use std::{net::SocketAddr, sync::Arc};

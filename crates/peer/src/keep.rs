@@ -28,6 +28,8 @@ use alloc::{
 };
 
 pub(crate) use self::pledging::Moment;
+use serde::{Deserialize, Serialize};
+
 use crate::{
     ask::{Failure, LONGEST_LABEL, Limit, RequestId, SessionId},
     fence::Fence,
@@ -40,7 +42,7 @@ use crate::{
 pub const MOST_WISHES: usize = 1 << 16;
 
 /// What somebody who knows a name wants of what is kept under it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Wish {
     /// To see it.
     Look,

@@ -6,10 +6,12 @@
 
 mod calls;
 mod carry;
+mod keeping;
 mod tell;
 
 pub(crate) use self::{
     calls::{Asked, Ending},
+    keeping::Set,
     tell::{Grant, Sights},
 };
 

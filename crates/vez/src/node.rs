@@ -281,7 +281,9 @@ impl Inner {
             session.warn();
         }
         self.holders_gone(clock::now().saturating_add(clock::nanos(grace))).await;
-        let sessions = self.engine.sessions();
+        let mut sessions = self.engine.sessions();
+        // Whom something is kept for cannot be told: that ends when it was to.
+        sessions.retain(|session| !session.is_kept());
         for session in &sessions {
             session.lose();
         }
@@ -291,6 +293,7 @@ impl Inner {
         for session in &sessions {
             self.engine.end(session);
         }
+        self.holders_gone(clock::Nanos::MAX).await;
     }
 
     /// Waits until nothing is held here any more, or until then.

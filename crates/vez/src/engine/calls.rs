@@ -30,28 +30,38 @@ pub(crate) enum Asked<T> {
 
 /// A request that waits. Dropping it takes it back, if that can be.
 pub(crate) struct Pending<T> {
-    engine: Arc<Engine>,
-    name: Name,
-    session: SessionId,
-    request: RequestId,
-    answer: oneshot::Receiver<Result<T, Failure>>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) name: Name,
+    pub(super) session: SessionId,
+    pub(super) request: RequestId,
+    pub(super) answer: oneshot::Receiver<Result<T, Failure>>,
 }
 
 /// Ends a session when it is dropped.
 pub(crate) struct Ending {
     engine: Arc<Engine>,
     pub session: Arc<Session>,
+    armed: bool,
 }
 
 impl Ending {
     pub(crate) fn new(engine: &Arc<Engine>, session: Arc<Session>) -> Self {
-        Self { engine: Arc::clone(engine), session }
+        Self { engine: Arc::clone(engine), session, armed: true }
+    }
+}
+
+impl Ending {
+    /// It does not end with this any more.
+    pub(crate) fn disarm(mut self) {
+        self.armed = false;
     }
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.engine.end(&self.session);
+        if self.armed {
+            self.engine.end(&self.session);
+        }
     }
 }
 
@@ -183,7 +193,8 @@ impl Engine {
                 return Err(Failure::Lost);
             }
             let request = RequestId(core.number());
-            core.waiting.insert((session.id, request), Waiting { session: Arc::clone(session), since: now, tell });
+            let waiting = Waiting { session: Some(Arc::clone(session)), since: now, tell };
+            core.waiting.insert((session.id, request), waiting);
             self.handle(core, now, Input::Call(call(session.id, request)));
             Ok(request)
         })
@@ -210,7 +221,7 @@ impl Engine {
         core.answer.take().unwrap_or(Err(Failure::Lost)) // Nothing comes from a peer that has stopped.
     }
 
-    fn open_in(self: &Arc<Self>, core: &mut Core, now: Nanos, who: Who) -> Result<Arc<Session>, Failure> {
+    pub(super) fn open_in(self: &Arc<Self>, core: &mut Core, now: Nanos, who: Who) -> Result<Arc<Session>, Failure> {
         if core.peer.is_none() {
             return Err(Failure::NoMember);
         }
@@ -224,7 +235,7 @@ impl Engine {
         opened.map(|_| session)
     }
 
-    fn acquire_in(
+    pub(super) fn acquire_in(
         self: &Arc<Self>,
         core: &mut Core,
         now: Nanos,
@@ -247,12 +258,13 @@ impl Engine {
                 Asked::Now(Ok(Guard::new(Arc::clone(self), Arc::clone(session), kind, grant)))
             }
             Some(Outcome::Failed(failure)) => Asked::Now(Err(failure)),
+            Some(Outcome::Kept(_) | Outcome::Found(_)) => unreachable!("the answer to another request"),
             None if session.has_lost_all() => Asked::Now(Err(Failure::Lost)),
             None => {
                 let (tell, answer) = oneshot::channel();
-                let (session, tell) = (Arc::clone(session), Tell::Guard(kind, tell));
-                let id = session.id;
-                core.waiting.insert((id, request), Waiting { session, since: now, tell });
+                let (id, tell) = (session.id, Tell::Guard(kind, tell));
+                let waiting = Waiting { session: Some(Arc::clone(session)), since: now, tell };
+                core.waiting.insert((id, request), waiting);
                 Asked::Later(Pending { engine: Arc::clone(self), name: name.clone(), session: id, request, answer })
             }
         }

@@ -9,7 +9,7 @@ use vez_peer::{
     peer::Effect,
 };
 
-use super::{Core, Engine, Grant, Presence, tell::Outcome};
+use super::{Core, Engine, Grant, Presence, keeping::NOBODY, tell::Outcome};
 use crate::{clock::Nanos, identity, wire::Letter};
 
 /// Room for so many effects is kept for the next time.
@@ -79,6 +79,23 @@ impl Engine {
                     self.metrics.stopped();
                     info!(?why, "is no member any more");
                     self.presence.send_replace(Presence::Stopped(why));
+                }
+                Effect::Kept { session, request, deadline } => {
+                    if let Some(session) = core.sessions.get(&session) {
+                        session.keep();
+                    }
+                    if core.present == Some(request) {
+                        core.outcome = Some(Outcome::Kept(deadline));
+                    } else if let Some(waiting) = core.waiting.remove(&(session, request)) {
+                        waiting.kept(deadline);
+                    }
+                }
+                Effect::ByValue { request, result } => {
+                    if core.present == Some(request) {
+                        core.outcome = Some(Outcome::Found(result));
+                    } else if let Some(waiting) = core.waiting.remove(&(NOBODY, request)) {
+                        waiting.found(result);
+                    }
                 }
                 Effect::Observed { session, request, leader, .. } => core.show(session, request, leader),
                 Effect::Resized { session, request, size, .. } => {

@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 use vez_peer::{
     ask::{Failure, Kind, Leader, RequestId, Size},
     fence::Fence,
+    keep::Kept,
     name::Name,
 };
 
@@ -18,8 +19,15 @@ pub(super) const MOST_SIGHTS: usize = 1024;
 /// What became of a request at once.
 pub(super) enum Outcome {
     Granted(Grant),
+    /// It is kept until then.
+    Kept(Nanos),
+    /// What was found under a name and a value.
+    Found(Found),
     Failed(Failure),
 }
+
+/// What is kept under a name and a value, if anything is.
+pub(super) type Found = Result<Option<Kept>, Failure>;
 
 /// Somebody is inside.
 #[derive(Clone)]
@@ -35,7 +43,8 @@ pub(crate) struct Grant {
 
 /// Who waits for what became of a request.
 pub(super) struct Waiting {
-    pub session: Arc<Session>,
+    /// Whose request it is, if it is anybody's.
+    pub session: Option<Arc<Session>>,
     pub since: Nanos,
     pub tell: Tell,
 }
@@ -48,6 +57,10 @@ pub(super) enum Tell {
     Size(oneshot::Sender<Result<Size, Failure>>),
     /// Who leads, now and from now on.
     Sight(mpsc::Sender<Sight>),
+    /// Until when it is kept.
+    Kept(oneshot::Sender<Result<Nanos, Failure>>),
+    /// What was found under a name and a value.
+    Found(oneshot::Sender<Found>),
 }
 
 /// Who leads; nobody, if nobody does.
@@ -56,10 +69,10 @@ pub(super) type Sight = Result<Option<Leader>, Failure>;
 impl Waiting {
     /// It is inside. What comes back is to be released: nobody wants it any more.
     pub(super) fn grant(self, engine: &Arc<Engine>, grant: Grant) -> Option<Grant> {
-        let Tell::Guard(kind, tell) = self.tell else { return Some(grant) };
+        let (Tell::Guard(kind, tell), Some(session)) = (self.tell, self.session) else { return Some(grant) };
         engine.metrics.granted(kind);
         engine.metrics.waited(kind, grant.when.saturating_sub(self.since));
-        let guard = Guard::new(Arc::clone(engine), self.session, kind, grant);
+        let guard = Guard::new(Arc::clone(engine), session, kind, grant);
         match tell.send(Ok(guard)) {
             Err(Ok(guard)) => Some(guard.disarm()),
             Ok(()) | Err(Err(_)) => None,
@@ -69,6 +82,18 @@ impl Waiting {
     pub(super) fn resized(self, size: Size) {
         if let Tell::Size(tell) = self.tell {
             let _ = tell.send(Ok(size));
+        }
+    }
+
+    pub(super) fn kept(self, deadline: Nanos) {
+        if let Tell::Kept(tell) = self.tell {
+            let _ = tell.send(Ok(deadline));
+        }
+    }
+
+    pub(super) fn found(self, found: Found) {
+        if let Tell::Found(tell) = self.tell {
+            let _ = tell.send(found);
         }
     }
 
@@ -82,6 +107,8 @@ impl Waiting {
             Tell::Guard(_, tell) => drop(tell.send(Err(failure))),
             Tell::Size(tell) => drop(tell.send(Err(failure))),
             Tell::Sight(tell) => drop(tell.try_send(Err(failure))),
+            Tell::Kept(tell) => drop(tell.send(Err(failure))),
+            Tell::Found(tell) => drop(tell.send(Err(failure))),
         }
     }
 }

@@ -33,7 +33,10 @@ pub(super) fn failure(failure: &Failure) -> Reply {
         | Failure::TooHeavy { .. }
         | Failure::NoUnits(_)
         | Failure::NotInUse(_)
-        | Failure::TooLong(_) => "ERR",
+        | Failure::TooLong(_)
+        | Failure::KeptTooLong { .. }
+        | Failure::KeptForNothing(_)
+        | Failure::KeepsOnly(_) => "ERR",
     };
     Reply::Error(format!("{code} {failure}"))
 }

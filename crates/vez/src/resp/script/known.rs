@@ -44,8 +44,10 @@ impl Known {
     }
 }
 
-/// What is done to a lock that is the client's own, and what is answered then.
-fn acts() -> Vec<(&'static str, fn(Answers) -> Meaning, Answer)> {
+/// What is done to a lock that is the client's own: in Lua, what that means, and what is answered then.
+type Act = (&'static str, fn(Answers) -> Meaning, Answer);
+
+fn acts() -> Vec<Act> {
     let release = Meaning::Release;
     let seconds = |answers| Meaning::Expire { by: By::Seconds, answers };
     let milliseconds = |answers| Meaning::Expire { by: By::Milliseconds, answers };

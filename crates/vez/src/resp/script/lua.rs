@@ -244,19 +244,23 @@ impl<'a> Writer<'a> {
         let is_argument = self.before.is_some_and(|before| before.is("(") || before.is(","));
         self.before = Some(word);
         match word {
-            Word::Name(name) if !is_field => match self.locals.iter().rfind(|(local, _)| *local == name) {
-                Some((_, Local::Variable(number))) => {
-                    let variable = format!("${number}");
-                    self.append(variable.as_bytes());
-                }
-                Some((_, Local::Given(given))) => given.iter().for_each(|word| self.raw(*word)),
-                None => self.raw(word),
-            },
-            // They differ in what becomes of an error, and nothing that known scripts do to a lock is one.
+            Word::Name(name) if !is_field => self.put_name(name),
+            // They differ in what becomes of an error. Here the client hears of it in either case.
             Word::Name(b"pcall") => self.append(b"call"),
             Word::Text(text) if is_argument && text.eq_ignore_ascii_case(b"unlink") => self.quote(b"del"),
             Word::Text(text) if is_argument => self.quote(&text.to_ascii_lowercase()),
             word => self.raw(word),
+        }
+    }
+
+    fn put_name(&mut self, name: &[u8]) {
+        match self.locals.iter().rfind(|(local, _)| *local == name) {
+            Some((_, Local::Variable(number))) => {
+                let variable = format!("${number}");
+                self.append(variable.as_bytes());
+            }
+            Some((_, Local::Given(given))) => given.iter().for_each(|word| self.raw(*word)),
+            None => self.append(name),
         }
     }
 

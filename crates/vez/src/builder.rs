@@ -51,6 +51,7 @@ pub struct Builder {
     join: Vec<String>,
     lease: Option<Duration>,
     idle: Option<Duration>,
+    compat_ttl: Option<Duration>,
     insecure: bool,
     password: Option<String>,
 }
@@ -112,6 +113,7 @@ impl Builder {
             join: Vec::new(),
             lease: None,
             idle: None,
+            compat_ttl: None,
             insecure: false,
             password: None,
         }
@@ -158,6 +160,13 @@ impl Builder {
         Self { idle: Some(idle), ..self }
     }
 
+    /// Locks that clients of Redis take by `SET … NX` are kept for so long at most, and for so long if they do not say; a minute,
+    /// unless something is said. Whoever has such a lock cannot be told that it is lost. So when a node dies that may have kept
+    /// one, it takes so much longer until somebody else gets what it held.
+    pub fn compat_ttl(self, ttl: Duration) -> Self {
+        Self { compat_ttl: Some(ttl), ..self }
+    }
+
     /// Lets it listen on addresses that other machines can reach, although nothing is encrypted.
     pub fn insecure(self) -> Self {
         Self { insecure: true, ..self }
@@ -199,6 +208,7 @@ impl Builder {
             seeds: self.join.iter().map(|address| Address::new(address)).collect(),
             lease: self.lease.map(clock::nanos),
             idle: self.idle.map(clock::nanos),
+            keep: self.compat_ttl.map(clock::nanos),
         };
         let inner = Inner::new(settings, store);
         inner.spawn_vital(supervise::run(Arc::clone(&inner)));

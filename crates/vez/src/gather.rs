@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -105,7 +108,7 @@ impl Inner {
         let (answers, silent) = self.ask_all(&Question::Show(name.clone())).await;
         let shown = |answer| match answer {
             Answer::Shown(report) => Some(*report),
-            Answer::Listed(..) | Answer::Vitals(_) | Answer::Released(_) => None,
+            Answer::Listed(..) | Answer::Vitals(_) | Answer::ByValue(_) | Answer::Released(_) => None,
         };
         Picture {
             name: name.clone(),
@@ -149,7 +152,7 @@ impl Inner {
         let (answers, silent) = self.ask_all(&Question::Vitals).await;
         let vitals = |answer| match answer {
             Answer::Vitals(vitals) => Some(*vitals),
-            Answer::Shown(_) | Answer::Listed(..) | Answer::Released(_) => None,
+            Answer::Shown(_) | Answer::Listed(..) | Answer::ByValue(_) | Answer::Released(_) => None,
         };
         (answers.into_iter().filter_map(|(_, answer)| vitals(answer)).collect(), silent)
     }
@@ -166,7 +169,10 @@ impl Inner {
     }
 
     /// Answers what somebody else wants to know.
-    pub(crate) fn answer(&self, number: u64, answer_to: &Address, question: Question) {
+    pub(crate) fn answer(self: &Arc<Self>, number: u64, answer_to: &Address, question: Question) {
+        if let Question::ByValue { name, value, wish } = question {
+            return self.answer_by_value(number, answer_to, &name, value.as_deref(), wish);
+        }
         if let Some(answer) = self.know(question) {
             self.engine.send(answer_to, &Letter::Answer { number, answer });
         }
@@ -180,7 +186,21 @@ impl Inner {
     }
 
     async fn ask_all(&self, question: &Question) -> (Vec<(MemberId, Answer)>, Vec<MemberId>) {
-        let members = self.members();
+        self.ask_some(self.members(), question).await
+    }
+
+    /// The same, but for this one.
+    pub(crate) async fn ask_others(&self, question: &Question) -> (Vec<(MemberId, Answer)>, Vec<MemberId>) {
+        let mut others = self.members();
+        others.retain(|(_, address)| *address != self.settings.address);
+        self.ask_some(others, question).await
+    }
+
+    async fn ask_some(
+        &self,
+        members: Vec<(MemberId, Address)>,
+        question: &Question,
+    ) -> (Vec<(MemberId, Answer)>, Vec<MemberId>) {
         let answers = self.ask_each(members.iter().map(|(id, address)| (*id, address, question.clone()))).await;
         let (mut answered, mut silent) = (Vec::new(), Vec::new());
         for ((id, _), answer) in members.into_iter().zip(answers) {
@@ -246,6 +266,8 @@ impl Inner {
                 Some(Answer::Listed(reports, more))
             }
             Question::Vitals => self.vitals().map(|vitals| Answer::Vitals(Box::new(vitals))),
+            // It may take a while, and is answered then.
+            Question::ByValue { .. } => None,
             Question::Release { name, fence } => Some(Answer::Released(self.revoke(&name, fence))),
         }
     }
@@ -332,6 +354,6 @@ impl Drop for Posed<'_> {
     }
 }
 
-fn words(members: &[MemberId]) -> String {
+pub(crate) fn words(members: &[MemberId]) -> String {
     members.iter().map(|member| identity::words(*member)).collect::<Vec<_>>().join(", ")
 }

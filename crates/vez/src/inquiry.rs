@@ -3,15 +3,16 @@
 
 use serde::{Deserialize, Serialize};
 use vez_peer::{
-    ask::{Ask, Kind, Label, SessionId},
+    ask::{Ask, Failure, Kind, Label, SessionId},
     fence::Fence,
     identity::MemberId,
+    keep::Wish,
     name::Name,
     shard::{Reason, Why},
     view::ViewNumber,
 };
 
-use crate::{clock::Nanos, wire};
+use crate::{clock::Nanos, keeping::Found, wire};
 
 /// So many clients of a name are told of by each node.
 const MOST_CLIENTS: usize = 16;
@@ -35,6 +36,15 @@ pub(crate) enum Question {
     },
     /// How it is.
     Vitals,
+    /// Do this with what is kept there under a name and a value.
+    ByValue {
+        /// Which.
+        name: Name,
+        /// Under this value, or whichever it is.
+        value: Option<Vec<u8>>,
+        /// What.
+        wish: Wish,
+    },
     /// Take this from whoever holds it, if that is a client of the node.
     Release {
         /// Which.
@@ -53,6 +63,8 @@ pub(crate) enum Answer {
     Listed(Vec<Report>, bool),
     /// So it is.
     Vitals(Box<Vitals>),
+    /// What is kept there, if anything is.
+    ByValue(Result<Option<Found>, Failure>),
     /// Whether it was held there.
     Released(bool),
 }

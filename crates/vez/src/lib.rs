@@ -29,6 +29,7 @@ mod guard;
 mod http;
 mod identity;
 mod inquiry;
+mod keeping;
 mod links;
 mod listen;
 mod metrics;

@@ -4,10 +4,10 @@ mod command;
 mod connection;
 mod greeting;
 mod holding;
+mod keeping;
 mod observing;
 mod reply;
 mod request;
-#[cfg_attr(not(test), expect(dead_code, reason = "the commands that take scripts come next"))]
 mod script;
 mod words;
 
@@ -18,6 +18,7 @@ use tracing::debug;
 
 pub(crate) use self::command::MOST_COUNT;
 use self::connection::Connection;
+pub(crate) use self::script::Scripts;
 pub(crate) use self::words::{listing, picture, standing, status};
 use crate::{door::Door, node::Inner};
 

@@ -101,7 +101,18 @@ impl Session {
         let Who { label, bell } = who;
         let end = AtomicU64::new(Nanos::MAX);
         let (ttl, has_lost, losses) = (OnceLock::new(), AtomicBool::new(false), watch::Sender::default());
-        Self { id, label, ttl, end, lease, has_lost, losses, bell, whole: AtomicBool::new(false), kept: AtomicBool::new(false) }
+        Self {
+            id,
+            label,
+            ttl,
+            end,
+            lease,
+            has_lost,
+            losses,
+            bell,
+            whole: AtomicBool::new(false),
+            kept: AtomicBool::new(false),
+        }
     }
 
     /// From now on its time is limited.

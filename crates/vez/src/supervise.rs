@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     pub lease: Option<Nanos>,
     /// A name that is not used for so long is forgotten.
     pub idle: Option<Nanos>,
+    /// Nothing is kept for whoever knows a value for longer.
+    pub keep: Option<Nanos>,
 }
 
 /// How a node has come to its end.
@@ -111,7 +113,8 @@ fn begin(inner: &Inner, contents: Contents) {
     let me = Identity { id, incarnation, address: settings.address.clone() };
     info!(node = %id, incarnation = incarnation.0, address = %settings.address, "begins");
     let default = Habits::default();
-    let habits = Habits { idle: settings.idle.unwrap_or(default.idle), ..default };
+    let (idle, keep) = (settings.idle.unwrap_or(default.idle), settings.keep.unwrap_or(default.keep));
+    let habits = Habits { idle, keep, ..default };
     let lease = Lease::new(charter.lease, charter.stop() - charter.danger());
     let start = match founds {
         Some((cluster, first_view)) if disk == Disk::empty() => Start::Found { cluster, first_view },
@@ -161,7 +164,7 @@ fn known(contents: &Contents) -> Vec<Address> {
     });
     let joined = changes.flatten().filter_map(|change| match change {
         Change::Admit { address, .. } => Some(address.clone()),
-        Change::Remove { .. } | Change::Leave { .. } => None,
+        Change::Remove { .. } | Change::Leave { .. } | Change::Pledge { .. } => None,
     });
     let all: BTreeSet<Address> = contents.seeds.iter().cloned().chain(members).chain(joined).collect();
     all.into_iter().collect()

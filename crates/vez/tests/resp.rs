@@ -111,7 +111,7 @@ async fn mistakes_are_told_in_a_sentence() {
     let mistakes = [
         (
             "NONSENSE",
-            "-ERR unknown command 'NONSENSE'; there are LOCK, LOCKALL and UNLOCK, SEM, ENTER, READ, WRITE and LEAVE, CAMPAIGN, RESIGN, LEADER, OBSERVE and UNOBSERVE, EXTEND, LS, SHOW, STATUS, NODES, REVOKE, EVICT, SHUTDOWN, INFO and PING",
+            "-ERR unknown command 'NONSENSE'; there are LOCK, LOCKALL and UNLOCK, SEM, ENTER, READ, WRITE and LEAVE, CAMPAIGN, RESIGN, LEADER, OBSERVE and UNOBSERVE, EXTEND, LS, SHOW, STATUS, NODES, REVOKE, EVICT, SHUTDOWN, INFO and PING; and for lock libraries SET, GET, DEL, EXISTS, EXPIRE, PEXPIRE, TTL, PTTL, EVAL, EVALSHA and SCRIPT",
         ),
         (
             "LOCK",

@@ -46,13 +46,7 @@ enum Stage {
 
 impl Engine {
     /// A client wants a lock now or never, to be kept for whoever knows the value.
-    pub(crate) fn set(
-        self: &Arc<Self>,
-        who: Who,
-        name: &Name,
-        value: Vec<u8>,
-        ttl: Nanos,
-    ) -> Set {
+    pub(crate) fn set(self: &Arc<Self>, who: Who, name: &Name, value: Vec<u8>, ttl: Nanos) -> Set {
         let opened = self.with(|core, now| {
             let session = self.open_in(core, now, who)?;
             let asked = self.acquire_in(core, now, &session, name, Ask::Lock, Patience::Try);

@@ -1,5 +1,6 @@
 //! What clients want.
 
+mod keeping;
 mod options;
 mod taking;
 
@@ -9,7 +10,10 @@ use vez_peer::{
 };
 
 use self::options::{Options, number, parse, text};
-pub(crate) use self::taking::{Take, Wanted};
+pub(crate) use self::{
+    keeping::{Keeping, Script},
+    taking::{Take, Wanted},
+};
 use super::reply::Version;
 
 /// What a client wants.
@@ -22,6 +26,8 @@ pub(crate) enum Command {
         name: Name,
         fence: Fence,
     },
+    /// What lock libraries that were written for Redis want.
+    Keeping(Keeping),
     /// To have it for at least so long.
     Extend {
         name: Name,
@@ -101,7 +107,8 @@ pub(crate) enum ClientCommand {
 pub(crate) enum NoCommand {
     #[error(
         "ERR unknown command '{0}'; there are LOCK, LOCKALL and UNLOCK, SEM, ENTER, READ, WRITE and LEAVE, CAMPAIGN, RESIGN, LEADER, OBSERVE \
-         and UNOBSERVE, EXTEND, LS, SHOW, STATUS, NODES, REVOKE, EVICT, SHUTDOWN, INFO and PING"
+         and UNOBSERVE, EXTEND, LS, SHOW, STATUS, NODES, REVOKE, EVICT, SHUTDOWN, INFO and PING; and for \
+         lock libraries SET, GET, DEL, EXISTS, EXPIRE, PEXPIRE, TTL, PTTL, EVAL, EVALSHA and SCRIPT"
     )]
     Unknown(String),
     #[error("ERR wrong number of arguments for '{0}'; write {1}")]
@@ -120,6 +127,12 @@ pub(crate) enum NoCommand {
     Name(#[from] NoName),
     #[error("ERR {0}")]
     Fence(#[from] NoFence),
+    #[error(
+        "ERR SET is for locks here, and takes those that nobody has; write SET name value NX [PX milliseconds], or EX seconds"
+    )]
+    Set,
+    #[error("ERR invalid expire time in 'set' command")]
+    ExpireTime,
 }
 
 const EXTEND: &str = "EXTEND name fence milliseconds";
@@ -144,6 +157,8 @@ impl Command {
         let is = |name: &str| command.eq_ignore_ascii_case(name.as_bytes());
         if let Some(taking) = taking::command(command, rest) {
             taking
+        } else if let Some(keeping) = keeping::command(command, rest) {
+            keeping
         } else if is("EXTEND") {
             let [name, fence, by] = rest else { return Err(NoCommand::Arguments("EXTEND", EXTEND)) };
             Ok(Self::Extend { name: Name::new(name)?, fence: parse(fence)?, by_ms: number(by, EXTEND)? })

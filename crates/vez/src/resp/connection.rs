@@ -226,10 +226,8 @@ impl Connection {
             let (command, length) = match request::split(&self.input) {
                 Ok(None) => return Ok(None),
                 Ok(Some((words, length))) if words.is_empty() => (None, length),
-                // A browser that was led to send us something. (A client of Redis says GET in another form.)
-                Ok(Some((words, _)))
-                    if self.input[0] != b'*' && [&b"POST"[..], b"GET", b"Host:"].contains(&words[0]) =>
-                {
+                // A browser that was led to send us something.
+                Ok(Some((words, _))) if self.input[0] != b'*' && is_http(&words) => {
                     let error = "ERR this is no HTTP port; metrics and status are on another";
                     return Ok(Some(Step::Quit(Reply::Error(error.into()))));
                 }
@@ -261,6 +259,7 @@ impl Connection {
         match command {
             Command::Take(take) => self.take(take),
             Command::Release { name, fence } => Step::Say(self.release(name, fence)),
+            Command::Keeping(keeping) => self.keeping(keeping),
             Command::Extend { name, fence, by_ms } => Step::Say(self.extend(&name, fence, by_ms)),
             command => self.attend(command),
         }
@@ -326,6 +325,10 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+fn is_http(words: &[&[u8]]) -> bool {
+    matches!(words, [b"POST" | b"Host:", ..]) || matches!(words, [b"GET", .., last] if last.starts_with(b"HTTP/"))
 }
 
 async fn drain(read: &mut ReadHalf<'_>) -> io::Result<()> {

@@ -62,7 +62,7 @@ impl Connection {
             Command::Observe(name) => Step::Say(self.observe(name)),
             Command::Unobserve(name) => Step::Say(self.unobserve(&name)),
             Command::Resize { name, units } => self.resize(name, units),
-            Command::Take { .. } | Command::Release { .. } | Command::Extend { .. } => {
+            Command::Take(_) | Command::Release { .. } | Command::Keeping(_) | Command::Extend { .. } => {
                 unreachable!("the connection has done it")
             }
         }

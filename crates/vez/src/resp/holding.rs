@@ -252,6 +252,12 @@ impl Seat {
         Ok(session)
     }
 
+    /// Who is connected and takes locks that do not end with the connection, for those who ask.
+    pub(super) fn setter(&self) -> Who {
+        let Who { label, .. } = self.who();
+        Who { label: format!("SET by {label}").into(), bell: None }
+    }
+
     /// Who is connected, for those who ask.
     pub(super) fn who(&self) -> Who {
         let name = self.name.lock();

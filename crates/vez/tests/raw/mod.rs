@@ -54,6 +54,15 @@ impl Raw {
         self.hear(lines).await
     }
 
+    /// A request whose words may be anything.
+    pub(crate) async fn words(&mut self, words: &[&str]) {
+        let mut request = format!("*{}\r\n", words.len());
+        for word in words {
+            request += &format!("${}\r\n{word}\r\n", word.len());
+        }
+        self.0.write_all(request.as_bytes()).await.unwrap();
+    }
+
     /// Takes a lock: its fence.
     pub(crate) async fn lock(&mut self, words: &str) -> Fence {
         self.say(&format!("LOCK {words}")).await;

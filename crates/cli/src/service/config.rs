@@ -40,6 +40,9 @@ pub(crate) struct Config {
     /// How long a membership lasts.
     #[serde(deserialize_with = "duration")]
     pub lease: Option<std::time::Duration>,
+    /// How long a lock by SET is kept at most.
+    #[serde(deserialize_with = "duration")]
+    pub compat_ttl: Option<std::time::Duration>,
     /// Whether other machines may reach it, although nothing is encrypted.
     pub insecure: bool,
     /// A file with the password that clients have to say.

@@ -64,6 +64,10 @@ pub(crate) struct Args {
     /// How long a membership lasts without being renewed [default: 3s, or what the cluster has].
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     lease: Option<Duration>,
+    /// How long a lock by SET is kept at most, and if no time is said [default: 1m]. So much longer others wait for a node that died
+    /// and may have kept one.
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    compat_ttl: Option<Duration>,
     /// How long those who hold something have when it leaves [default: 5s].
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     grace: Option<Duration>,
@@ -125,6 +129,9 @@ impl Args {
         }
         if let Some(lease) = self.lease.or(config.lease) {
             builder = builder.lease(lease);
+        }
+        if let Some(ttl) = self.compat_ttl.or(config.compat_ttl) {
+            builder = builder.compat_ttl(ttl);
         }
         if self.insecure || config.insecure {
             builder = builder.insecure();

@@ -97,10 +97,12 @@ impl Machines {
     fn command(&self, number: u16, more: &[&str]) -> Command {
         let mut command = vez();
         let free = "127.0.0.1:0";
-        command.args(["node", "--json", "--client", free, "--http", free, "--id", &number.to_string()]);
+        command.args(["node", "--json", "--http", free, "--id", &number.to_string()]);
         command.arg("--data").arg(self.folder.path().join(number.to_string()));
-        if !more.contains(&"--peer") {
-            command.args(["--peer", free]);
+        for address in ["--peer", "--client"] {
+            if !more.contains(&address) {
+                command.args([address, free]);
+            }
         }
         match self.nodes.first() {
             Some(first) if number > 1 => command.args(["--join", &first.peer]),
@@ -113,8 +115,8 @@ impl Machines {
     /// Starts a node again, where it was before.
     pub(crate) fn restart(&mut self, number: u16) {
         let at = usize::from(number) - 1;
-        let peer = self.nodes[at].peer.clone();
-        self.nodes[at] = self.start(number, &["--peer", &peer]);
+        let Process { peer, client, .. } = &self.nodes[at];
+        self.nodes[at] = self.start(number, &["--peer", peer, "--client", client]);
     }
 
     pub(crate) fn node(&self, number: u16) -> &Process {

@@ -35,11 +35,11 @@ async fn redis_cli_takes_and_releases_a_lock() {
         // Its connection has ended, and with it all that it held.
         let next = machines.lock(1, "orders/42").await;
         assert!(next.fence().to_string().as_str() > said[1]);
-        let lines = "LOCK orders/42 WAIT 0\nSHOW orders/42\nSTATUS\nINFO\nLS\nGET a\n";
+        let lines = "LOCK orders/42 WAIT 0\nSHOW orders/42\nSTATUS\nINFO\nLS\nHGET a b\n";
         let said = redis_cli(&machines, options, lines).await.unwrap();
         assert!(said.starts_with('\n'), "nil: {said:?}");
         let fence = next.fence().to_string();
-        for word in [&*fence, "ready", "vez_version:", "orders/42", "ERR unknown command 'GET'"] {
+        for word in [&*fence, "ready", "vez_version:", "orders/42", "ERR unknown command 'HGET'"] {
             assert!(said.contains(word), "{word} is not in {said}");
         }
         next.release().await.unwrap();

@@ -26,7 +26,7 @@ use crate::output::print;
     override_usage = "vez elect [OPTIONS] NAME [--value VALUE] [--] COMMAND...
        vez elect [OPTIONS] NAME [--observe] [--json]",
     after_help = "With a command, it is run as soon as nobody else leads, and leads until it ends; the others see the value. Without one, who leads now is printed: FENCE VALUE, or - if nobody does. With --observe that is printed now and whenever it changes, a line each, until Ctrl-C \
-or until nobody reads it. Nobody who leads is left out, but for those who led only while the node could not be heard.
+or until nobody reads it. One who led only while the node could not be heard, or while nobody read, may be left out.
 
 The command runs as `vez lock` runs one (see `vez lock --help`), and gets VEZ_LOCK_NAME, VEZ_LOCK_FENCE and VEZ_LOCK_CLUSTER. When it does not lead any more it gets TERM, and KILL after --grace; another may lead by then, with a larger fence.
 
@@ -39,8 +39,6 @@ Examples:
 Exit code: with a command that of the command, or 128 and its signal; 1 or CODE if somebody else leads; 75 if it ceased to lead; 126 or 127 if the command cannot be run or found. Without one, 0 somebody leads, 1 nobody. In any case, 2 could not ask, or the node cannot tell."
 )]
 pub(crate) struct Args {
-    #[command(flatten)]
-    options: Options,
     /// The name of the election.
     name: OsString,
     /// What the others are to see, such as an address [default: this machine and process].
@@ -52,6 +50,8 @@ pub(crate) struct Args {
     /// Print who leads as an object, one a line.
     #[arg(long, conflicts_with = "command")]
     json: bool,
+    #[command(flatten)]
+    options: Options,
     /// The command, and its arguments.
     #[arg(trailing_var_arg = true)]
     command: Vec<OsString>,
@@ -60,10 +60,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) async fn run(self) -> Result<ExitCode> {
         let has_command = !self.command.is_empty();
-        ensure!(
-            !(self.observe && has_command),
-            "--observe only looks, and runs no command; leave one of them out, or run `vez elect` twice"
-        );
+        ensure!(!(self.observe && has_command), "--observe only looks, and runs no command; leave out one of the two");
         ensure!(
             self.value.is_none() || has_command,
             "--value is what the others see of one who leads; say what to run meanwhile: -- COMMAND"

@@ -11,7 +11,7 @@ use super::wrap::{Options, Want};
 #[derive(clap::Args)]
 #[command(
     override_usage = "vez group [OPTIONS] NAME SESSION [--] COMMAND...",
-    after_help = "Those who say the same session run at the same time; those of another wait until all of them are done. Who asks first is served first: a session that others wait for lets nobody else in.
+    after_help = "Those who say the same session run at the same time; those of another wait until all of them are done, and as many as may still join them: nobody waits for ever.
 
 The command runs as `vez lock` runs one (see `vez lock --help`), and gets VEZ_LOCK_NAME, VEZ_LOCK_FENCE and VEZ_LOCK_CLUSTER. Those who are inside together have the same fence.
 

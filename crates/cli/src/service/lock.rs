@@ -42,14 +42,14 @@ Examples:
 Exit code: that of the command, or 128 and its signal; 1 or CODE if somebody else has the lock; 75 if it was lost; 126 or 127 if the command cannot be run or found; 2 could not ask, or the node cannot tell."
 )]
 pub(crate) struct Args {
-    #[command(flatten)]
-    options: Options,
     /// Read: beside all others with -s, while nobody has it with -x.
     #[arg(short, long, conflicts_with = "exclusive")]
     shared: bool,
     /// Write: alone, where others have it with -s.
     #[arg(short = 'x', long, short_alias = 'e')]
     exclusive: bool,
+    #[command(flatten)]
+    options: Options,
     /// The name of the lock, or several, and the command with its arguments.
     // It begins with a name, and whatever comes after that is no option of ours.
     #[arg(value_name = "NAME", trailing_var_arg = true, required = true)]
@@ -61,7 +61,7 @@ impl Args {
         let (names, command) = names_and_command(&self.words)?;
         ensure!(
             names.len() == 1 || !(self.shared || self.exclusive),
-            "-s and -x are for one name, and these are {}; leave them out, or take one name after the other",
+            "-s and -x are for one name, and these are {}; leave them out, or say one name",
             names.len()
         );
         let (shared, exclusive) = (self.shared, self.exclusive);
@@ -97,5 +97,12 @@ fn names_and_command(words: &[OsString]) -> Result<(Vec<&OsStr>, &[OsString])> {
     }
     ensure!(!names.is_empty(), "there is no name before --; write vez lock NAME -- {}", shown(command));
     ensure!(!command.is_empty(), "there is no command; write vez lock {} -- COMMAND", shown(names));
-    Ok((names.iter().map(OsString::as_os_str).collect(), command))
+    let mut each: Vec<&OsStr> = Vec::new();
+    for name in names {
+        // Said twice, it is held once.
+        if !each.contains(&name.as_os_str()) {
+            each.push(name);
+        }
+    }
+    Ok((each, command))
 }

@@ -31,8 +31,6 @@ Examples:
 Exit code: that of the command, or 128 and its signal; 1 or CODE if there is no room; 75 if its units were lost; 126 or 127 if the command cannot be run or found; 2 could not ask, or the node cannot tell. With --resize: 0 it has so many, 1 it is not in use, 2 could not ask, or it is no semaphore."
 )]
 pub(crate) struct Args {
-    #[command(flatten)]
-    options: Options,
     /// The name of the semaphore.
     name: OsString,
     /// How many units there are.
@@ -45,6 +43,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "UNITS", value_parser = clap::value_parser!(u32).range(1..))]
     #[arg(conflicts_with_all = ["limit", "take", "command", "nonblock", "wait", "ttl"])]
     resize: Option<u32>,
+    #[command(flatten)]
+    options: Options,
     /// The command, and its arguments.
     #[arg(trailing_var_arg = true, required_unless_present = "resize")]
     command: Vec<OsString>,

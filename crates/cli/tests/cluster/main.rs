@@ -3,6 +3,7 @@
 mod bench;
 mod crash;
 mod crowd;
+mod elect;
 mod evict;
 mod machines;
 mod network;
@@ -10,5 +11,7 @@ mod partition;
 mod redis;
 mod refusals;
 mod rolling;
+mod sharing;
+mod verbs;
 mod web;
 mod wrapper;

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, os::unix::ffi::OsStrExt, process::ExitCode};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use vez::{ClientError, Kind};
 
 use super::{
@@ -55,7 +55,7 @@ impl Args {
         if let Some(units) = self.resize {
             return self.resize(units).await;
         }
-        let (units, weight) = (self.limit.context("clap wants it")?, self.take);
+        let (units, weight) = (self.limit.expect("clap wants one"), self.take);
         let name = plain(&self.name.to_string_lossy());
         ensure!(weight <= units, "{name} has {units} units and can never give {weight}; say --take {units} at most");
         let name = self.name.as_bytes();

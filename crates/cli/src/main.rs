@@ -25,7 +25,7 @@ enum Command {
     Lab(lab::Command),
 }
 
-/// Exit codes: 0 held, 1 violated or refused, 2 could not run; `vez lock` has those of its command.
+/// Exit codes: 0 held, 1 violated or refused, 2 could not run; what runs a command has that of it.
 fn main() -> ExitCode {
     let ran = match Cli::try_parse() {
         Ok(Cli { command: Command::Lab(command) }) => command.run(),

@@ -3,7 +3,9 @@
 mod bench;
 mod child;
 mod config;
+mod elect;
 mod evict;
+mod group;
 mod leave;
 mod local;
 mod lock;
@@ -11,6 +13,7 @@ mod ls;
 mod node;
 mod release;
 mod remote;
+mod sem;
 mod show;
 mod status;
 mod stop;
@@ -18,6 +21,7 @@ mod tell;
 mod time;
 mod up;
 mod voice;
+mod wrap;
 
 use std::{future::Future, process::ExitCode};
 
@@ -30,8 +34,14 @@ pub(crate) enum Command {
     Up(up::Args),
     /// Run one node of the lock service.
     Node(node::Args),
-    /// Run a command while holding a lock.
+    /// Run a command while holding a lock, or several.
     Lock(lock::Args),
+    /// Run a command while holding units of a semaphore.
+    Sem(sem::Args),
+    /// Run a command together with those of the same session, and with nobody else.
+    Group(group::Args),
+    /// Run a command while leading, or see who leads.
+    Elect(elect::Args),
     /// List the names that are held or waited for.
     Ls(ls::Args),
     /// Show who holds a name, who waits for it, and why.
@@ -46,7 +56,7 @@ pub(crate) enum Command {
     Leave(leave::Args),
     /// Measure the lock service on this machine, beside what the machine can do at all.
     Bench(bench::Args),
-    /// Become a command that dies with the `vez lock` that started it.
+    /// Become a command that dies with the `vez` that started it.
     #[command(name = child::NAME, hide = true)]
     Child(child::Args),
 }
@@ -60,6 +70,9 @@ impl Command {
                 threads(args.run())
             }
             Self::Lock(args) => one_thread(args.run()),
+            Self::Sem(args) => one_thread(args.run()),
+            Self::Group(args) => one_thread(args.run()),
+            Self::Elect(args) => one_thread(args.run()),
             Self::Ls(args) => one_thread(args.run()),
             Self::Show(args) => one_thread(args.run()),
             Self::Status(args) => one_thread(args.run()),

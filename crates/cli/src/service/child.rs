@@ -1,4 +1,4 @@
-//! A command that dies with the `vez lock` that started it.
+//! A command that dies with the `vez` that started it.
 //!
 //! A parent-death signal has to be asked for by the child itself, between its birth and its becoming the command. So the child
 //! is at first another `vez`, which asks for it, makes sure that its parent still lives, and then becomes the command.

@@ -1,4 +1,4 @@
-//! A node that nobody has started: `vez lock` starts one, where nothing is said about any.
+//! A node that nobody has started: `vez lock`, and whatever else runs a command, starts one where nothing is said about any.
 
 use std::{
     ffi::OsString,

@@ -11,6 +11,9 @@ use super::{
 };
 use crate::output::{print, tell as say};
 
+/// So many of those who are inside together are named to somebody who waits.
+const MOST_NAMED: usize = 3;
+
 /// Show who holds a name, who waits for it, and why.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -45,16 +48,28 @@ fn is_used(shown: &Value) -> bool {
 
 /// One sentence for somebody who waits.
 pub(super) fn in_the_way(shown: &Value) -> String {
-    let holders: Vec<String> = list(shown, "holders").iter().map(holder).collect();
-    let held = if holders.is_empty() {
+    let held = held_by(list(shown, "holders").iter()).unwrap_or_else(|| {
         let reasons = list(shown, "because").iter().map(because);
         reasons.collect::<Vec<_>>().join("; ")
-    } else {
-        format!("held by {}", holders.join("; "))
-    };
+    });
     match shown["waiters"].as_u64().unwrap_or(0) {
         0 => held,
         waiters => format!("{held}; {waiters} in line"),
+    }
+}
+
+/// Who holds it besides the client of that name, if anybody does.
+pub(super) fn held_by_others(shown: &Value, client: &str) -> Option<String> {
+    held_by(list(shown, "holders").iter().filter(|holder| !text(&holder["client"]).contains(client)))
+}
+
+fn held_by<'a>(holders: impl Iterator<Item = &'a Value>) -> Option<String> {
+    let holders: Vec<String> = holders.map(holder).collect();
+    let named = holders.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join("; ");
+    match holders.len().saturating_sub(MOST_NAMED) {
+        _ if holders.is_empty() => None,
+        0 => Some(format!("held by {named}")),
+        more => Some(format!("held by {named}; and {more} more")),
     }
 }
 

@@ -50,6 +50,8 @@ pub(crate) async fn finish(child: tokio::process::Child) -> Output {
 pub(crate) struct Machines {
     folder: TempDir,
     lease: Duration,
+    /// How many commands were run to hold something.
+    commands: Cell<u32>,
     pub nodes: Vec<Process>,
 }
 
@@ -64,10 +66,34 @@ pub(crate) struct Process {
 /// A process, which ends with this.
 struct Running(Child);
 
+/// A command that holds something, or waits for it.
+pub(crate) struct Inside {
+    pub wrapper: tokio::process::Child,
+    pid: PathBuf,
+}
+
+impl Inside {
+    /// Waits until it is inside: the process of the command.
+    pub(crate) async fn is_in(&self) -> String {
+        says(&self.pid).await
+    }
+
+    /// Whether it was inside.
+    pub(crate) fn was_in(&self) -> bool {
+        self.pid.exists()
+    }
+
+    /// Lets the command end: the exit code.
+    pub(crate) async fn end(mut self) -> Option<i32> {
+        drop(self.wrapper.stdin.take());
+        finish(self.wrapper).await.status.code()
+    }
+}
+
 impl Machines {
     /// Nothing yet.
     pub(crate) fn empty(lease: Duration) -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), lease, nodes: Vec::new() }
+        Self { folder: tempfile::tempdir().unwrap(), lease, commands: Cell::new(0), nodes: Vec::new() }
     }
 
     /// A cluster of so many, all of which are ready.
@@ -143,6 +169,37 @@ impl Machines {
     /// A client of a node.
     pub(crate) async fn client(&self, number: u16) -> Client {
         Client::connect(&self.node(number).client).await.expect("it answers")
+    }
+
+    /// The program as a client of a node.
+    pub(crate) fn vez(&self, number: u16, words: &[&str]) -> tokio::process::Command {
+        let mut command = process(vez());
+        command.args(words).env("VEZ_ADDR", &self.node(number).client).stdin(Stdio::null());
+        command
+    }
+
+    /// What it says, and its exit code, once it has ended.
+    pub(crate) async fn told(&self, number: u16, words: &[&str]) -> (Option<i32>, String, String) {
+        let mut command = self.vez(number, words);
+        let Output { status, stdout, stderr } =
+            finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()).await;
+        (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    }
+
+    /// Holds something by a command, from when this is back until [`Inside::end`].
+    pub(crate) async fn inside(&self, number: u16, words: &[&str]) -> Inside {
+        let waiting = self.waiting(number, words);
+        waiting.is_in().await;
+        waiting
+    }
+
+    /// The same, and it may have to wait.
+    pub(crate) fn waiting(&self, number: u16, words: &[&str]) -> Inside {
+        let pid = self.file(&format!("pid{}", self.commands.replace(self.commands.get() + 1)));
+        // It is done when its standard input is.
+        let script = format!("echo $$ > {}; read line; exit 0", pid.display());
+        let mut command = self.vez(number, &[words, &["--", "sh", "-c", &script]].concat());
+        Inside { wrapper: command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap(), pid }
     }
 
     /// Takes a lock.

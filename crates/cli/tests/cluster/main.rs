@@ -3,6 +3,7 @@
 mod bench;
 mod crash;
 mod crowd;
+mod elect;
 mod evict;
 mod libraries;
 mod machines;
@@ -11,7 +12,9 @@ mod partition;
 mod redis;
 mod refusals;
 mod rolling;
+mod sharing;
 mod turns;
+mod verbs;
 mod web;
 mod witness;
 mod wrapper;

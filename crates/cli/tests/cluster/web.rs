@@ -45,9 +45,13 @@ async fn what_is_going_on_can_be_read() {
     assert_eq!(json(&machines, 1, "/v1/locks?prefix=others/").await["names"].as_array().unwrap().len(), 0);
     let (code, metrics) = get(&machines, 2, "/metrics").await;
     assert_eq!(code, 200);
-    for line in
-        ["vez_grants_total 1", "vez_members 3", "vez_ready 1", "vez_used_names 1", "# TYPE vez_handovers counter"]
-    {
+    for line in [
+        "vez_grants_total{kind=\"lock\"} 1",
+        "vez_members 3",
+        "vez_ready 1",
+        "vez_used_names 1",
+        "# TYPE vez_handovers counter",
+    ] {
         assert!(metrics.lines().any(|found| found == line), "{line} is not in\n{metrics}");
     }
     assert!(!metrics.contains("orders"), "no name is a label");

@@ -163,3 +163,25 @@ fn who_leaves_stays_until_what_it_keeps_is_over() {
         company.said.iter().any(|(id, said)| *id == 3 && *said == vez_peer::peer::Effect::Stopped(Stopped::Left));
     assert!(left, "and then it goes at once, whatever it has pledged");
 }
+
+#[test]
+fn who_waits_for_the_dead_is_not_taken_for_one_of_them() {
+    let mut company = Company::new(5);
+    let mut next = company.peers[&1].view().expect("a member").clone();
+    next.number += 1;
+    next.members.retain(|member| member.id != MemberId(4));
+    let is_at_fifth = |name: &_| next.member(next.home(name)).id == MemberId(5);
+    let at_fifth = (0..100).map(|number| name(&format!("orders/{number}"))).find(is_at_fifth).expect("one of four");
+    let (_, fence) = company.lock(2, &at_fifth);
+    company.keep(5, &name("books"), b"mine", 20 * SECOND);
+    // One is gone for long, and so nothing of which it is the home can be entered again in the view that comes for another.
+    company.crash(5);
+    company.crash(4);
+    company.until_removed(4, 1);
+    let time = company.until_removed(5, 1);
+    assert!(time > 4 * charter().lease, "{} ms", time / MILLISECOND);
+    company.pass(SECOND);
+    assert!((1..=3).all(|id| company.peers[&id].is_settled()), "all others are there still");
+    let holder = &company.peers[&2].why(&at_fifth).holders[0];
+    assert_eq!(holder.fence, Some(fence));
+}

@@ -237,7 +237,7 @@ impl World<'_> {
                 self.send_word(keeper, &set, Wish::Release, 0);
                 self.ponder(keeper);
             }
-            4..7 => self.want_longer(keeper, set, fence, deadline),
+            4..7 if self.now < self.plan.quiet => self.want_longer(keeper, set, fence, deadline),
             7 => {
                 self.law.leave(self.now, &set.name, set.request);
                 self.ponder(keeper);

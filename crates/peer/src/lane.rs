@@ -124,12 +124,12 @@ impl Lane {
         self.links.values().map(Link::unacknowledged).sum()
     }
 
-    /// Those who have not acknowledged something, or not said that they are settled, since that moment or longer.
+    /// Those who have not acknowledged something since that moment or longer. That one is not settled says nothing of its link:
+    /// it may wait for somebody who is dead.
     pub(crate) fn unheard_since(&self, moment: Nanos) -> impl Iterator<Item = NodeId> + '_ {
         let silent = move |(node, link): (&NodeId, &Link<Message>)| {
             link.unanswered_since().is_some_and(|since| since <= moment).then_some(*node)
         };
-        let unsettled = self.shard.missing_since(moment);
-        self.links.iter().filter_map(silent).chain(unsettled)
+        self.links.iter().filter_map(silent)
     }
 }

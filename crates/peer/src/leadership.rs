@@ -244,6 +244,18 @@ impl Leadership {
         self.tenants.iter().filter_map(wished).collect()
     }
 
+    /// Whether a view has to wait, for one who is not there, or not for long, may have kept something. With it in the view nobody could settle there
+    /// before its time is over; in the present view only what is its own waits.
+    pub(crate) fn waits_for_kept(&self, now: Nanos, since: Nanos, views: &Views) -> bool {
+        let stays = |tenant: &Tenant| tenant.is_there(now, &views.charter) && !tenant.condemned;
+        views.members().iter().any(|(id, member)| {
+            let keeps = views.pledge(*id, member.incarnation).ttl > 0;
+            keeps
+                && !self.tenants.get(id).is_some_and(stays)
+                && !self.is_over(now, since, *id, member.incarnation, views)
+        })
+    }
+
     /// Whether a view is wanted, and long enough after the last one.
     pub(crate) fn is_time(&self, now: Nanos, changes: &[Change], charter: &Charter) -> bool {
         let distance = charter.lease / 9;
@@ -308,10 +320,7 @@ impl Leadership {
     /// good links, once all have had the time to say whom they do not hear, and only one a lease. One that is not there at
     /// all goes by itself, when its lease is over.
     pub(crate) fn condemn(&mut self, now: Nanos, me: MemberId, charter: &Charter) {
-        let is_there = |id: &MemberId| {
-            let heard = |tenant: &Tenant| now.saturating_sub(tenant.heard) < charter.lease / 3;
-            self.tenants.get(id).is_some_and(heard)
-        };
+        let is_there = |id: &MemberId| self.tenants.get(id).is_some_and(|tenant| tenant.is_there(now, charter));
         let mut bad: BTreeMap<MemberId, BTreeSet<MemberId>> = BTreeMap::new();
         for (id, tenant) in self.tenants.iter().filter(|(id, _)| is_there(id)) {
             for other in tenant.unheard.iter().filter(|other| is_there(other)) {
@@ -339,6 +348,10 @@ impl Tenant {
     const fn new(incarnation: Incarnation, answered: Option<Nanos>, heard: Nanos) -> Self {
         let pledge = Pledge { number: 0, ttl: 0 };
         Self { incarnation, answered, behind_since: None, heard, unheard: BTreeSet::new(), pledge, condemned: false }
+    }
+
+    fn is_there(&self, now: Nanos, charter: &Charter) -> bool {
+        now.saturating_sub(self.heard) < charter.lease / 3
     }
 }
 

@@ -197,3 +197,21 @@ fn a_resize_whose_client_is_gone_leaves_nothing_behind() {
     assert_eq!(was_resized(&cluster, resize), None);
     assert!(cluster.shards.iter().all(|shard| shard.names() == (0, 0)));
 }
+
+#[test]
+fn who_has_given_up_is_not_waited_for_although_it_could_never_enter() {
+    let mut cluster = Cluster::new();
+    let [_, one, other] = nodes(&cluster);
+    let fence = cluster.ask(one, &name(), take(6, 6)).expect("nobody else is there");
+    let heavy = cluster.ask_for(other, &name(), take(6, 6), Patience::Endless);
+    // The word that it has given up overtakes what it asked for, and so says nothing to the home.
+    cluster.lost = |message| matches!(message, Message::Release { .. });
+    let now = cluster.now;
+    cluster.happen(other, |shard, out| assert!(shard.cancel(now, &name(), heavy, out)));
+    cluster.lost = |_| false;
+    let fewer = cluster.resize(one, &name(), 5);
+    assert_eq!(was_resized(&cluster, fewer), Some(5));
+    cluster.leave(one, &name(), fence);
+    cluster.pass(60 * SECOND);
+    assert_eq!(cluster.forgotten, [name()], "nobody wants it any more");
+}

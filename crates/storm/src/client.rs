@@ -222,13 +222,15 @@ impl World<'_> {
 
     /// A node says something to one of its clients.
     pub(crate) fn client_hears(&mut self, machine: usize, effect: Effect) -> Result<(), String> {
-        if let Effect::Observed { session, .. }
-        | Effect::Failed { session, .. }
-        | Effect::NotOpened { session, .. }
-        | Effect::Ended(session) = &effect
-            && self.is_of_observer(machine, *session)
-        {
+        let session = session_in(&effect);
+        if self.is_of_observer(machine, session) {
             return self.observer_hears(machine, effect);
+        }
+        if self.is_of_keeper(session) {
+            return self.set_hears(session, effect);
+        }
+        if self.is_of_collector(session) {
+            return self.collector_hears(session, effect);
         }
         match effect {
             Effect::Granted { session, request, name, fence, floor, deadline } => {
@@ -262,7 +264,7 @@ impl World<'_> {
                 }
                 Ok(())
             }
-            Effect::Released { .. } | Effect::Observed { .. } => Ok(()),
+            Effect::Released { .. } | Effect::Observed { .. } | Effect::Kept { .. } => Ok(()),
             _ => unreachable!("nothing for a client"),
         }
     }
@@ -359,5 +361,21 @@ impl World<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Which session something is said to.
+fn session_in(effect: &Effect) -> SessionId {
+    match effect {
+        Effect::Granted { session, .. }
+        | Effect::Failed { session, .. }
+        | Effect::Observed { session, .. }
+        | Effect::Resized { session, .. }
+        | Effect::Renewed { session, .. }
+        | Effect::Released { session, .. }
+        | Effect::Kept { session, .. }
+        | Effect::NotOpened { session, .. }
+        | Effect::Ended(session) => *session,
+        _ => unreachable!("nothing for a client"),
     }
 }

@@ -2,6 +2,8 @@
 
 use vez_peer::shard::Nanos;
 
+use crate::plan::Chance;
+
 const MILLION: i128 = 1_000_000;
 
 /// The clock of a machine: it began some time, and runs too fast or too slow.
@@ -18,6 +20,16 @@ pub(crate) struct Clock {
 impl Clock {
     pub(crate) fn new(began: Nanos, error: i32) -> Self {
         Self { since: 0, began, error }
+    }
+
+    /// One that is wrong by at most so many millionths, and often by as many.
+    pub(crate) fn draw(began: Nanos, most: i32, chance: &mut Chance) -> Self {
+        let error = match chance.below(4) {
+            0 => most,
+            1 => -most,
+            _ => i32::try_from(chance.below(2 * u64::from(most.unsigned_abs()))).expect("small") - most,
+        };
+        Self::new(began, error)
     }
 
     /// The machine is started anew, and its clock with it.

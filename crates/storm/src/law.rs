@@ -69,12 +69,13 @@ struct Grant {
 /// A client that believes to be inside.
 #[derive(Clone, Debug)]
 pub(crate) struct Belief {
+    /// Whose clock it goes by: that of its machine, or, above those, one of its own.
     pub machine: usize,
     pub request: RequestId,
     pub ask: Ask,
     pub fence: Fence,
     pub floor: Fence,
-    /// Until then, on the clock of its machine.
+    /// Until then, on that clock.
     pub deadline: Nanos,
 }
 
@@ -227,6 +228,14 @@ impl Law {
             if self.clocks[belief.machine].reads(now) < belief.deadline {
                 belief.deadline = belief.deadline.max(deadline);
             }
+        }
+    }
+
+    /// What a client holds may end earlier.
+    pub(crate) fn shorten(&mut self, name: &Name, request: RequestId, deadline: Nanos) {
+        let Some(book) = self.names.get_mut(name) else { return };
+        for belief in book.beliefs.iter_mut().filter(|belief| belief.request == request) {
+            belief.deadline = belief.deadline.min(deadline);
         }
     }
 

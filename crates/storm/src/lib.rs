@@ -9,6 +9,8 @@
 
 mod client;
 mod clock;
+mod collector;
+mod keeper;
 #[cfg(test)]
 mod lasting;
 mod law;
@@ -42,7 +44,7 @@ pub struct Storm {
     pub seeds: u64,
     /// The first of them.
     pub first_seed: u64,
-    /// How long each lasts, in simulated seconds.
+    /// How long each lasts, in simulated seconds; and then a little, for what was kept is waited for.
     pub seconds: u64,
 }
 
@@ -65,6 +67,10 @@ pub struct Tally {
     pub observations: u64,
     /// How many times a semaphore was resized.
     pub resizes: u64,
+    /// How many locks were kept for whoever knows a value.
+    pub kept: u64,
+    /// How often somebody had several locks at once.
+    pub collected: u64,
     /// How many machines were put to sleep.
     pub pauses: u64,
     /// How many memberships ran out.
@@ -85,6 +91,8 @@ impl Tally {
         self.forgotten += other.forgotten;
         self.observations += other.observations;
         self.resizes += other.resizes;
+        self.kept += other.kept;
+        self.collected += other.collected;
         self.pauses += other.pauses;
         self.leases_lost += other.leases_lost;
         self.bereft += other.bereft;

@@ -40,6 +40,8 @@ impl World<'_> {
         place.process = None;
         place.sleep = Sleep::Awake;
         self.lose_clients(machine, clients_know);
+        self.lose_collector(machine, clients_know);
+        self.lose_orders(machine);
     }
 
     pub(crate) fn start_at(&mut self, machine: usize, time: Nanos) {
@@ -64,7 +66,7 @@ impl World<'_> {
             let seeds = (0..self.plan.nodes).map(address_of).collect();
             Start::Join { disk: Box::new(place.disk.clone()), seeds }
         };
-        let habits = Habits { visit: 3, idle: SECOND, log: 6, ..Habits::default() };
+        let habits = Habits { visit: 3, idle: SECOND, log: 6, keep: self.plan.longest_kept() };
         let reads = place.clock.reads(self.now);
         let mut effects = Vec::new();
         let charter = self.plan.charter.clone();

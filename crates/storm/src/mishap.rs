@@ -57,6 +57,7 @@ impl World<'_> {
             Mishap::Leave { machine, away } => {
                 self.machines[*machine].away = Some(self.now + away);
                 self.input(*machine, Input::Leave)?;
+                self.ask_collector_to_go(*machine);
                 self.ask_clients_to_go(*machine)?;
             }
             Mishap::Evict { machine, by } => self.input(*by, Input::Evict(self.machines[*machine].id))?,

@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     pub nodes: usize,
     pub charter: Charter,
     pub clocks: Vec<Clock>,
+    /// The clocks of those who lock by SET: they are on no machine.
+    pub keepers: Vec<Clock>,
     /// Whether clocks are more wrong than the charter allows: then leases promise nothing, and only fences do.
     pub wild: bool,
     pub faults: Vec<Fault>,
@@ -152,14 +154,7 @@ impl Plan {
         let charter = Charter { lease, margin: lease / 50, rate_error: 100_000, algorithms, ..Charter::new(2) };
         let wild = chance.one_in(8);
         let most = if wild { 400_000 } else { i32::try_from(charter.rate_error).expect("small") };
-        let mut clock = |machine: usize| {
-            let error = match chance.below(4) {
-                0 => most,
-                1 => -most,
-                _ => i32::try_from(chance.below(2 * u64::from(most.unsigned_abs()))).expect("small") - most,
-            };
-            Clock::new(SECOND * (1 + 1000 * machine as u64), error)
-        };
+        let mut clock = |machine: usize| Clock::draw(SECOND * (1 + 1000 * machine as u64), most, &mut chance);
         let clocks = (0..nodes).map(&mut clock).collect();
         let end = seconds * SECOND;
         let calm = end * 60 / 100;
@@ -168,6 +163,7 @@ impl Plan {
             nodes,
             charter,
             clocks,
+            keepers: Vec::new(),
             wild,
             faults: Vec::new(),
             calm,
@@ -176,6 +172,9 @@ impl Plan {
             dusk: end * 93 / 100,
             end,
         };
+        plan.keepers = plan.draw_keepers(most);
+        let longer = plan.waits_for_kept();
+        (plan.probe, plan.dusk, plan.end) = (plan.probe + longer, plan.dusk + longer, plan.end + longer);
         plan.faults = plan.draw_faults(&mut chance);
         plan.faults.extend(plan.draw_evictions(&mut Chance::new(seed, 5)));
         plan.faults.sort_by_key(|fault| fault.at);

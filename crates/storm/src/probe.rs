@@ -42,6 +42,15 @@ impl World<'_> {
             let since = Seconds(self.now - self.plan.calm);
             return Err(format!("{since} s after all trouble a client of m{machine} {what} {name}: {why:?}"));
         }
+        if let Some((machine, name)) = self.busy_collector() {
+            let why = self.machines[machine].process.as_ref().map(|process| process.peer.why(name));
+            return Err(format!(
+                "after all trouble a client of m{machine} that wants several has {name}, or waits: {why:?}"
+            ));
+        }
+        if let Some(name) = self.busy_keeper() {
+            return Err(format!("after all trouble somebody is still busy with a SET of {name}"));
+        }
         self.probe.left = vec![0; self.machines.len()];
         for machine in 0..self.machines.len() {
             self.close_clients(machine)?;
@@ -95,7 +104,8 @@ impl World<'_> {
             }
             // What runs on another algorithm than fila is forgotten with the view.
             let forgotten = status.names <= 1;
-            if !forgotten || (status.used_names, status.sessions, status.unacknowledged) != (0, 0, 0) {
+            let is_base = (status.used_names, status.sessions, status.unacknowledged) == (0, 0, 0);
+            if !forgotten || !is_base || (status.kept, status.pledge) != (0, None) {
                 return Err(format!("at the end something is left on m{machine}: {status:?}"));
             }
             views.push(status.view);

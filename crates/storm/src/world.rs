@@ -8,13 +8,15 @@ use vez_peer::{
     frame::Frame,
     identity::{Incarnation, MemberId},
     name::Name,
-    peer::{Effect, Input},
+    peer::{Call, Effect, Input},
     shard::Nanos,
 };
 
 use crate::{
     Tally,
     client::{Client, Deed},
+    collector::{self, Collectors},
+    keeper::{self, Keepers},
     law::Law,
     machine::{Machine, Sleep, machine_at},
     network::Network,
@@ -37,6 +39,16 @@ pub(crate) enum Event {
     Wake(usize, Incarnation),
     /// A client does something.
     Client(usize, u64, Deed),
+    /// A client that locks by SET does something, or something comes to it.
+    Keeper(usize, u64, keeper::Deed),
+    /// A node does something for one.
+    Set(keeper::node::Step),
+    /// A word of one comes to a node.
+    Word(Box<keeper::words::Word>),
+    /// A client that wants several locks does something.
+    Collector(usize, u64, collector::Deed),
+    /// A client's session is ended.
+    Bye(usize, SessionId),
     /// The observer on a machine does something.
     Look(usize),
     /// Something goes wrong, or not any more.
@@ -60,6 +72,8 @@ pub(crate) struct World<'a> {
     pub whims: Chance,
     pub clients: Vec<Client>,
     pub observers: Vec<Observer>,
+    pub keepers: Keepers,
+    pub collectors: Collectors,
     pub sessions: BTreeMap<SessionId, usize>,
     pub law: Law,
     pub probe: Probe,
@@ -100,8 +114,10 @@ impl<'a> World<'a> {
             whims: Chance::new(plan.seed, 4),
             clients: Vec::new(),
             observers: (0..plan.nodes).map(|_| Observer::default()).collect(),
+            keepers: Keepers::new(plan),
+            collectors: Collectors::new(plan),
             sessions: BTreeMap::new(),
-            law: Law::new(plan.wild, plan.clocks.clone()),
+            law: Law::new(plan.wild, plan.clocks.iter().chain(&plan.keepers).copied().collect()),
             probe: Probe::default(),
             is_bereft: false,
             tally: Tally::default(),
@@ -121,6 +137,8 @@ impl<'a> World<'a> {
         world.at(plan.calm, Event::Calm);
         world.at(plan.probe, Event::Probe);
         world.populate();
+        world.populate_with_keepers();
+        world.populate_with_collectors();
         world
     }
 
@@ -167,6 +185,11 @@ impl<'a> World<'a> {
             Event::Start(machine) => self.start(machine),
             Event::Wake(machine, incarnation) => self.wake(machine, incarnation),
             Event::Client(client, epoch, deed) => self.client_acts(client, epoch, deed),
+            Event::Keeper(keeper, epoch, deed) => self.keeper_acts(keeper, epoch, deed),
+            Event::Set(step) => self.set_step(step),
+            Event::Word(word) => self.word_arrives(*word),
+            Event::Collector(machine, epoch, deed) => self.collector_acts(machine, epoch, deed),
+            Event::Bye(machine, session) => self.call(machine, Call::End(session)),
             Event::Look(machine) => self.look(machine),
             Event::Fault(number) => self.fault(number),
             Event::Over(number) => self.over(number),
@@ -201,6 +224,10 @@ impl<'a> World<'a> {
                 self.tally.resizes += 1;
                 self.tell(|| format!("m{machine} says that {name} has {size:?}"));
                 self.law.resized(self.now, name, *request, *size);
+            }
+            if let Effect::Kept { request, deadline, .. } = effect {
+                self.tally.kept += 1;
+                self.tell(|| format!("m{machine} keeps what {request:?} is about until {deadline}"));
             }
         }
         let place = &mut self.machines[machine];
@@ -272,6 +299,7 @@ impl<'a> World<'a> {
                 return Err(format!("m{machine} is told by {id} what it cannot say: {what}"));
             }
             Effect::Stopped(why) => self.stopped(machine, why)?,
+            Effect::ByValue { request, result } => self.word_answered(machine, request, result)?,
             Effect::Granted { .. }
             | Effect::Failed { .. }
             | Effect::Observed { .. }
@@ -279,7 +307,6 @@ impl<'a> World<'a> {
             | Effect::Renewed { .. }
             | Effect::Released { .. }
             | Effect::Kept { .. }
-            | Effect::ByValue { .. }
             | Effect::NotOpened { .. }
             | Effect::Ended(_) => self.client_hears(machine, effect)?,
         }

@@ -30,6 +30,8 @@ fn all_laws_hold() {
         tally.forgotten,
         tally.observations,
         tally.resizes,
+        tally.kept,
+        tally.collected,
         tally.pauses,
         tally.leases_lost,
     ];

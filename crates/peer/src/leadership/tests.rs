@@ -229,3 +229,17 @@ fn what_is_pledged_without_measure_is_not_believed() {
     leadership.on_heartbeat(SECOND, &views, Heartbeat { pledge, ..heartbeat(2, 101, &[]) }, 8);
     assert_eq!(leadership.pledges(&views), []);
 }
+
+#[test]
+fn no_view_is_made_with_one_in_it_that_is_gone_and_kept_something() {
+    let (mut leadership, mut views) = (Leadership::default(), views(&[1, 2]));
+    let charter = views.charter.clone();
+    pledged(&mut leadership, &mut views, 1, 9 * SECOND);
+    let waits = |leadership: &Leadership, now| leadership.waits_for_kept(now, SECOND, &views);
+    let (gone, over) = (SECOND + charter.lease / 3, SECOND + charter.of_others(charter.lease + 9 * SECOND));
+    assert!(!waits(&leadership, gone - 1) && waits(&leadership, gone), "it was heard a moment ago, or not");
+    assert!(waits(&leadership, over - 1) && !waits(&leadership, over), "then it can be removed");
+    assert!(waits(&Leadership::default(), gone - 1), "who leads next waits until it hears from it");
+    leadership.evict(MemberId(2));
+    assert!(waits(&leadership, gone - 1), "who is to go is as good as gone");
+}

@@ -148,7 +148,7 @@ impl Peer {
     fn outside(&self, voters: BTreeSet<MemberId>) -> Standings {
         match (self.agreement.leads(), self.agreement.leader()) {
             (Some(leading), _) => {
-                let lasts = self.charter.lease.saturating_add(self.pledge_before_us());
+                let lasts = self.charter.lease.saturating_add(self.longest_pledge());
                 let waits = self.charter.of_others(lasts);
                 let until = leading.since.map_or(Nanos::MAX, |since| since.saturating_add(waits));
                 Standings::OldLeases { until }
@@ -158,11 +158,11 @@ impl Peer {
         }
     }
 
-    /// What the process pledged whose place this one waits for.
-    fn pledge_before_us(&self) -> Nanos {
+    /// What any member has pledged at most.
+    fn longest_pledge(&self) -> Nanos {
         let Some(views) = self.agreement.views() else { return 0 };
-        let before = views.members().get(&self.me.id).map(|member| views.pledge(member.id, member.incarnation));
-        before.map_or(0, |pledge| pledge.ttl)
+        let pledges = views.members().values().map(|member| views.pledge(member.id, member.incarnation).ttl);
+        pledges.max().unwrap_or(0)
     }
 
     /// Whether everything that is asked for here can be served.

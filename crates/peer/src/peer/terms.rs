@@ -182,7 +182,8 @@ impl Peer {
         if !self.agreement.is_proposing() {
             let agreement = &self.agreement;
             let changes = leadership.changes(cx.now, since, views, &voters, &|id| agreement.caught_up(id));
-            if leadership.is_time(cx.now, &changes, &self.charter) {
+            let waits = leadership.waits_for_kept(cx.now, since, views);
+            if !waits && leadership.is_time(cx.now, &changes, &self.charter) {
                 self.propose(changes, cx);
             }
         }

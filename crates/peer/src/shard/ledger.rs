@@ -105,7 +105,12 @@ impl Book {
     }
 
     pub(super) fn waiting(&self) -> impl Iterator<Item = Seat> + '_ {
-        self.ledger.waiting().map(|(seat, _, _)| seat)
+        self.weights().map(|(seat, _)| seat)
+    }
+
+    /// Those who wait, and for how much.
+    pub(super) fn weights(&self) -> impl Iterator<Item = (Seat, u32)> + '_ {
+        self.ledger.waiting().map(|(seat, weight, _)| (seat, weight))
     }
 
     /// The number of the next one who enters: that of the session that it joins, or a new one.

@@ -85,6 +85,7 @@ impl Shard {
 
     /// A member has taken note.
     pub(super) fn on_size_noted(&mut self, now: Nanos, name: &Name, from: NodeId, since: Fence, out: &mut Effects) {
+        self.cross_out(now, name, from, since, out);
         let Some(book) = self.book(name) else { return };
         let Some(at) = book.resizings.iter().position(|resizing| resizing.size.since == since) else { return };
         book.resizings[at].missing.remove(from);
@@ -92,6 +93,18 @@ impl Shard {
             let Resizing { by, size, .. } = book.resizings.remove(at);
             self.send(now, by.node, Message::Resized { name: name.clone(), request: by.request, size }, out);
             self.rest(now, name);
+        }
+    }
+
+    /// Who knows the latest size has told all its clients that want more. If one is still in line, the word that it has given up
+    /// has overtaken what it asked for; and nothing else would ever bring it out.
+    fn cross_out(&mut self, now: Nanos, name: &Name, from: NodeId, since: Fence, out: &mut Effects) {
+        let Some(book) = self.book(name) else { return };
+        let Some(size) = book.size.filter(|size| size.since == since) else { return };
+        let is_late = |(seat, weight): &(Seat, u32)| seat.node == from && *weight > size.units;
+        let late: Vec<_> = book.weights().filter(is_late).collect();
+        for (seat, _) in late {
+            self.change(now, name, from, |ledger| ledger.cancel(seat), out);
         }
     }
 }

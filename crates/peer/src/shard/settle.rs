@@ -194,14 +194,4 @@ impl Shard {
     pub fn is_settled_in(&self, view: ViewNumber) -> bool {
         self.is_settled() && self.place.as_ref().is_some_and(|place| place.view.number == view)
     }
-
-    /// Whose word is missing, and has been since that moment or longer.
-    pub fn missing_since(&self, moment: Nanos) -> impl Iterator<Item = NodeId> + '_ {
-        let place = self.place.as_ref().filter(|place| place.since <= moment);
-        let missing = place.and_then(|place| match &place.settling {
-            Settling::Waiting { missing, .. } => Some(missing),
-            Settling::Settled => None,
-        });
-        missing.into_iter().flat_map(NodeSet::iter)
-    }
 }

@@ -171,7 +171,8 @@ impl Session {
     /// Whether it has lost all because its node is no member any more.
     pub(crate) fn has_lost_its_node(&self) -> bool {
         let losses = self.losses.borrow();
-        losses.all && !(self.is_whole() && !losses.some.is_empty())
+        let by_force = self.is_whole() && !losses.some.is_empty();
+        losses.all && !by_force
     }
 
     fn loses(&self, note: impl FnOnce(&mut Losses)) {

@@ -10,10 +10,7 @@ use std::{
 };
 
 use rustix::process::Signal;
-use tokio::{
-    task::JoinHandle,
-    time::timeout,
-};
+use tokio::{task::JoinHandle, time::timeout};
 use vez::{Client, Fence, RemoteGuard};
 
 use crate::{
@@ -287,7 +284,9 @@ async fn several_locks_are_had_by_one_and_nobody_waits_for_ever() {
 async fn what_a_killed_client_had_is_free_at_once() {
     // Longer than any test may take: it is not time that frees it.
     let machines = Machines::new(3, Duration::from_secs(50)).await;
-    for (verb, rest) in [("sem", &["db", "--limit", "5", "--take", "4"][..]), ("group", &["room", "chess"]), ("elect", &["boss"])] {
+    for (verb, rest) in
+        [("sem", &["db", "--limit", "5", "--take", "4"][..]), ("group", &["room", "chess"]), ("elect", &["boss"])]
+    {
         let mut command = crate::machines::vez();
         let name = rest[0];
         command.arg(verb).args(["--addr", &machines.node(1).client]).args(rest).args(["--", "sleep", "1000"]);

@@ -81,7 +81,7 @@ fn one(
     wanted: impl FnOnce(Name) -> Result<Wanted, NoCommand>,
 ) -> Result<Command, NoCommand> {
     let Some((name, rest)) = rest.split_first() else { return Err(NoCommand::Arguments(word, usage)) };
-    Take::new(wanted(Name::new(name)?)?, Options::new(rest, usage))
+    take(wanted(Name::new(name)?)?, Options::new(rest, usage))
 }
 
 /// Something that has a name, and a label or a value.
@@ -92,7 +92,7 @@ fn labelled(
     ask: impl FnOnce(Vec<u8>) -> Ask,
 ) -> Result<Command, NoCommand> {
     let [name, label, rest @ ..] = rest else { return Err(NoCommand::Arguments(word, usage)) };
-    Take::new(Wanted::One(Name::new(name)?, ask(label.to_vec())), Options::new(rest, usage))
+    take(Wanted::One(Name::new(name)?, ask(label.to_vec())), Options::new(rest, usage))
 }
 
 fn semaphore(rest: &[&[u8]]) -> Result<Command, NoCommand> {
@@ -108,7 +108,7 @@ fn semaphore(rest: &[&[u8]]) -> Result<Command, NoCommand> {
     {
         (weight, rest) = (count(taken)?, more);
     }
-    Take::new(Wanted::One(name, Ask::Semaphore { units, weight }), Options::new(rest, SEM))
+    take(Wanted::One(name, Ask::Semaphore { units, weight }), Options::new(rest, SEM))
 }
 
 fn count(word: &[u8]) -> Result<u32, NoCommand> {
@@ -123,7 +123,7 @@ fn all(rest: &[&[u8]]) -> Result<Command, NoCommand> {
         return Err(NoCommand::Arguments("LOCKALL", LOCKALL));
     };
     let names: Result<Vec<Name>, _> = names.iter().map(|name| Name::new(name)).collect();
-    Take::new(Wanted::All(names?), Options::new(rest, LOCKALL))
+    take(Wanted::All(names?), Options::new(rest, LOCKALL))
 }
 
 fn release(word: &'static str, usage: &'static str, rest: &[&[u8]]) -> Result<Command, NoCommand> {
@@ -141,20 +141,18 @@ fn named(
     Ok(command(Name::new(name)?))
 }
 
-impl Take {
-    fn new(wanted: Wanted, mut options: Options<'_>) -> Result<Command, NoCommand> {
-        let (mut ttl_ms, mut wait_ms, mut elsewhere) = (None, None, false);
-        while let Some(option) = options.next() {
-            if option.is("TTL") {
-                ttl_ms = Some(options.number()?);
-            } else if option.is("WAIT") {
-                wait_ms = Some(options.number()?);
-            } else if option.is("ELSEWHERE") {
-                elsewhere = true;
-            } else {
-                return Err(options.unknown(option));
-            }
+fn take(wanted: Wanted, mut options: Options<'_>) -> Result<Command, NoCommand> {
+    let (mut ttl_ms, mut wait_ms, mut elsewhere) = (None, None, false);
+    while let Some(option) = options.next() {
+        if option.is("TTL") {
+            ttl_ms = Some(options.number()?);
+        } else if option.is("WAIT") {
+            wait_ms = Some(options.number()?);
+        } else if option.is("ELSEWHERE") {
+            elsewhere = true;
+        } else {
+            return Err(options.unknown(option));
         }
-        Ok(Command::Take(Self { wanted, ttl_ms, wait_ms, elsewhere }))
     }
+    Ok(Command::Take(Take { wanted, ttl_ms, wait_ms, elsewhere }))
 }

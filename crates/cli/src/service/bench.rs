@@ -1,6 +1,7 @@
 //! `vez bench`
 
 mod load;
+mod redis;
 mod table;
 
 use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
@@ -24,13 +25,19 @@ const NODES: u16 = 3;
 The bare table is a lock server without anything that makes one safe: one process, a table in memory behind the same protocol, no other node, no lease, no fence that \
 survives a restart; where a lock is passed on, its three holders are clients of it. Holders at three nodes are in the processes of these, or clients by RESP.
 
+With --redis nothing but that is measured: SET NX PX and the compare-and-delete script, by clients in this process, at the Redis server and at one of three nodes, each a process of its own. Who does not get a name that others want tries again at once.
+
 Examples:
   vez bench
+  vez bench --redis 127.0.0.1:6379
   vez bench --seconds 2 --json
 
 Exit code: 0, whatever comes out; 2 could not run."
 )]
 pub(crate) struct Args {
+    /// Compare with the Redis server there: the same clients lock by SET at both, as libraries for Redis do.
+    #[arg(long, value_name = "ADDR")]
+    redis: Option<String>,
     /// How long each measurement takes, in seconds.
     #[arg(long, default_value_t = 0.5, value_name = "SECONDS")]
     seconds: f64,
@@ -63,10 +70,18 @@ impl Args {
         ensure!(range.contains(&self.seconds), "seconds is {}; take 0.05 to 60, such as --seconds 1", self.seconds);
         let time = Duration::from_secs_f64(self.seconds);
         let folder = std::env::temp_dir().join(format!("vez-bench-{}", std::process::id()));
-        let measured = measure(&folder, time).await;
+        let said = match &self.redis {
+            Some(redis) => {
+                let compared = redis::compare(redis, &folder, time).await;
+                compared.map(|compared| if self.json { compared.as_json() } else { compared.words() })
+            }
+            None => {
+                let measured = measure(&folder, time).await;
+                measured.map(|measured| if self.json { as_json(&measured) } else { words(&measured) })
+            }
+        };
         std::fs::remove_dir_all(&folder).ok(); // What was not made need not be removed.
-        let measured = measured?;
-        print(&if self.json { as_json(&measured) } else { words(&measured) })?;
+        print(&said?)?;
         Ok(ExitCode::SUCCESS)
     }
 }

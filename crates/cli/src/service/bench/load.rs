@@ -83,7 +83,7 @@ pub(super) async fn one_name(addresses: Vec<SocketAddr>, time: Duration) -> Resu
 }
 
 /// Runs all of them at once.
-async fn together<T: Send + 'static>(
+pub(super) async fn together<T: Send + 'static>(
     workers: impl IntoIterator<Item = impl Future<Output = Result<T>> + Send + 'static>,
 ) -> Result<Vec<T>> {
     let mut running: JoinSet<Result<T>> = workers.into_iter().collect();
@@ -94,7 +94,7 @@ async fn together<T: Send + 'static>(
     Ok(all)
 }
 
-fn rate(count: usize, begin: Instant) -> Rate {
+pub(super) fn rate(count: usize, begin: Instant) -> Rate {
     count as f64 / begin.elapsed().as_secs_f64()
 }
 

@@ -27,6 +27,8 @@ use alloc::{
     vec::Vec,
 };
 
+use serde::{Deserialize, Serialize};
+
 pub(crate) use self::pledging::Moment;
 use crate::{
     ask::{Failure, LONGEST_LABEL, Limit, RequestId, SessionId},
@@ -40,7 +42,7 @@ use crate::{
 pub const MOST_WISHES: usize = 1 << 16;
 
 /// What somebody who knows a name wants of what is kept under it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Wish {
     /// To see it.
     Look,
@@ -59,7 +61,7 @@ pub enum Wish {
 }
 
 /// What is kept under a name, as those see it who know that.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Kept {
     /// Who knows it, has it.
     pub value: Vec<u8>,

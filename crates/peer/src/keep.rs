@@ -27,6 +27,8 @@ use alloc::{
     vec::Vec,
 };
 
+use serde::{Deserialize, Serialize};
+
 pub(crate) use self::pledging::Moment;
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +63,7 @@ pub enum Wish {
 }
 
 /// What is kept under a name, as those see it who know that.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Kept {
     /// Who knows it, has it.
     pub value: Vec<u8>,

@@ -112,7 +112,7 @@ impl World<'_> {
             Deed::Ask => self.ask_for_next(machine),
             Deed::Renew => self.renew_collector(machine),
             Deed::Release => {
-                let Some((session, has)) = self.forget_attempt(machine) else { return Ok(()) };
+                let Some(Attempt { session, has, .. }) = self.forget_attempt(machine) else { return Ok(()) };
                 for (_, name, fence) in has {
                     self.call(machine, Call::Release { session, name, fence })?;
                 }
@@ -228,20 +228,20 @@ impl World<'_> {
 
     fn collector_goes(&mut self, machine: usize) -> Result<(), String> {
         match self.forget_attempt(machine) {
-            Some((session, _)) => self.call(machine, Call::End(session)),
+            Some(attempt) => self.call(machine, Call::End(attempt.session)),
             None => Ok(()),
         }
     }
 
-    /// A collector gives up its session, and all that it believed to have: its session, and what that was.
-    fn forget_attempt(&mut self, machine: usize) -> Option<(SessionId, Vec<(RequestId, Name, Fence)>)> {
+    /// A collector gives up its session, and all that it believed to have: what that was.
+    fn forget_attempt(&mut self, machine: usize) -> Option<Attempt> {
         let attempt = self.collectors.all[machine].attempt.take()?;
         for (request, name, _) in &attempt.has {
             self.law.leave(self.now, name, *request);
         }
         self.collectors.sessions.remove(&attempt.session);
         self.pause_collecting(machine);
-        Some((attempt.session, attempt.has))
+        Some(attempt)
     }
 
     /// The node of a collector is gone. If nobody tells it, it notices some time.

@@ -148,8 +148,9 @@ impl Peer {
             Call::Release { session, name, fence } => {
                 let mut result = Ok(());
                 self.in_shard(&name, cx, |now, shard, out| result = shard.release(now, session, &name, fence, out));
-                cx.effects.push(Effect::Released { session, name: name.clone(), fence, result: result.clone() });
-                if result.is_ok() {
+                let is_given_back = result.is_ok();
+                cx.effects.push(Effect::Released { session, name: name.clone(), fence, result });
+                if is_given_back {
                     self.on_given_back(session, &name, fence, cx);
                 }
             }

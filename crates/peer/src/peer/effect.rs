@@ -18,7 +18,7 @@ use crate::{
 pub enum Effect {
     /// Send a frame. It may get lost, be doubled, and overtake others.
     Send(Address, Frame),
-    /// Write this, all or nothing, and say [`Input::Written`].
+    /// Write this, all or nothing, and say [`Input::Written`](super::Input::Written).
     Persist(Batch),
     /// Tell a client that it is inside.
     Granted {

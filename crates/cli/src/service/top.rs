@@ -30,6 +30,7 @@ use super::{
 };
 
 const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Watch the nodes and the busiest names, live.
 #[derive(clap::Args)]
@@ -74,8 +75,8 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) async fn run(self) -> Result<ExitCode> {
         ensure!(
-            self.interval >= SHORTEST,
-            "interval is {}; take at least 0.1 s, such as --interval 0.5",
+            (SHORTEST..=LONGEST).contains(&self.interval),
+            "interval is {}; take 0.1 s to 1 h, such as --interval 0.5",
             humantime::format_duration(self.interval)
         );
         let is_printed = self.once || self.json;

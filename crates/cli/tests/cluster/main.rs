@@ -10,5 +10,6 @@ mod partition;
 mod redis;
 mod refusals;
 mod rolling;
+mod top;
 mod web;
 mod wrapper;

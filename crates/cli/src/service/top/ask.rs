@@ -2,16 +2,20 @@
 
 use std::{
     cell::{Cell, RefCell},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::Result;
+use tokio::time::sleep;
 use vez::{Client, ClientError};
 
 use super::{picture::Answers, remote::Remote, show, tell};
 
 /// So many names in use are told of.
 const MOST_NAMES: &[u8] = b"200";
+/// The rest is asked for so much later than the nodes: each question is a client of the node, and their number is not to depend on
+/// which was faster.
+const BEHIND: Duration = Duration::from_millis(20);
 
 /// One that asks the node that answers.
 pub(super) struct Asker<'a> {
@@ -39,11 +43,15 @@ impl<'a> Asker<'a> {
 
     async fn try_ask(&self, prefix: &str) -> Result<Answers, ClientError> {
         let client = self.client.borrow().clone();
-        // Nodes count until they are asked; that another is silent keeps the answer back, and not the counters.
+        // Nodes tell their counters when they are asked, also if one that is silent keeps the answer back.
         let at = self.begin.elapsed();
-        let nodes = client.call(&[b"NODES"]).await?;
-        let names: [&[u8]; 4] = [b"LS", prefix.as_bytes(), b"COUNT", MOST_NAMES];
-        let (names, status) = tokio::try_join!(client.call(&names), client.call(&[b"STATUS"]))?;
+        let rest = async {
+            sleep(BEHIND).await;
+            let names: [&[u8]; 4] = [b"LS", prefix.as_bytes(), b"COUNT", MOST_NAMES];
+            tokio::try_join!(client.call(&names), client.call(&[b"STATUS"]))
+        };
+        let nodes: [&[u8]; 1] = [b"NODES"];
+        let (nodes, (names, status)) = tokio::try_join!(client.call(&nodes), rest)?;
         Ok(Answers { at, nodes, names, status })
     }
 

@@ -76,14 +76,18 @@ pub(super) fn short(client: &str) -> &str {
     name.filter(|name| !name.is_empty()).unwrap_or(client)
 }
 
-/// Who they are; so many letters tell a cluster from others.
+/// Who they are. So many letters tell a cluster from others; with none it is left out.
 pub(super) fn cluster(picture: &Picture, letters: usize) -> Vec<String> {
     let cluster = picture.cluster.as_deref().map_or(UNKNOWN.into(), plain);
     let begin: String = cluster.chars().take(letters).collect();
     let cluster = if begin.len() < cluster.len() { begin + "…" } else { cluster };
+    let view = picture.view.map_or(UNKNOWN.into(), |view| view.to_string());
     let leader = picture.leader.map_or("nobody leads".into(), |leader| format!("node {leader} leads"));
-    let view = format!("view {}", picture.view.map_or(UNKNOWN.into(), |view| view.to_string()));
-    vec![format!("cluster {cluster}"), view, counted(picture.nodes.len(), "member", "members"), leader]
+    let mut words = vec![format!("view {view}"), counted(picture.nodes.len(), "member", "members"), leader];
+    if letters > 0 {
+        words.insert(0, format!("cluster {cluster}"));
+    }
+    words
 }
 
 /// How the node that was asked is, if it does not serve everything.

@@ -19,8 +19,7 @@ use super::{
 pub(super) const HEADING: u16 = 2;
 /// So many names are seen before any node is left out.
 const LEAST_NAMES: u16 = 5;
-/// From here on there is room for all of the header.
-const WIDE: u16 = 100;
+const TITLE: &str = " vez top";
 
 pub(super) const QUIET: Style = Style::new().fg(Color::DarkGray);
 pub(super) const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
@@ -45,43 +44,37 @@ pub(super) fn draw(frame: &mut Frame, state: &mut State) {
 
 fn header(state: &State, width: u16) -> Vec<Line<'static>> {
     let picture = &state.picture;
-    let mut left = vec![Span::styled(" vez top", STRONG)];
-    let is_wide = width >= WIDE;
-    left.extend(spread(cells::cluster(picture, if is_wide { usize::MAX } else { 8 })));
-    let asked = picture.asked.filter(|_| is_wide).map_or(String::new(), |node| format!("by node {node}, "));
-    let mut right = vec![Span::styled(format!("{asked}{} ", state.time), QUIET)];
-    if state.paused {
-        right.insert(0, Span::styled("PAUSED  ", HEED.add_modifier(Modifier::BOLD)));
-    }
-    let first = apart(left, right, width);
+    let pause = state.paused.then(|| Span::styled(" PAUSED ", HEED.add_modifier(Modifier::BOLD)));
     let second = match &state.trouble {
-        Some(trouble) => Line::styled(format!(" {}", plain(trouble)), BAD),
-        None if picture.state.is_empty() => Line::styled(" asking …", QUIET),
-        None if picture.state != "ready" => Line::styled(format!(" {}", cells::standing(picture)), HEED),
-        None => {
-            let mut spans = vec![Span::raw(" ")];
-            spans.extend(spread(cells::totals(&picture.totals())).into_iter().skip(1));
-            Line::from(spans)
-        }
+        Some(trouble) => vec![Span::styled(format!(" {}", plain(trouble)), BAD)],
+        None if picture.state.is_empty() => vec![Span::styled(" asking …", QUIET)],
+        None if picture.state != "ready" => vec![Span::styled(format!(" {}", cells::standing(picture)), HEED)],
+        None => vec![Span::raw(format!(" {}", cells::totals(&picture.totals()).join("  ")))],
     };
-    vec![first, second]
+    vec![first_line(state, width), Line::from_iter(pause.into_iter().chain(second))]
 }
 
-/// Words with room between them, and before the first.
-fn spread(words: Vec<String>) -> Vec<Span<'static>> {
-    words.into_iter().flat_map(|word| [Span::styled("  ", QUIET), Span::raw(word)]).collect()
-}
-
-/// What stands at the two ends of a line; if there is no room for both, the first.
-fn apart(left: Vec<Span<'static>>, right: Vec<Span<'static>>, width: u16) -> Line<'static> {
-    let wide = |spans: &[Span]| spans.iter().map(Span::width).sum::<usize>();
-    let room = usize::from(width).checked_sub(wide(&left) + wide(&right)).filter(|room| *room > 0);
-    let mut spans = left;
-    if let Some(room) = room {
-        spans.push(Span::raw(" ".repeat(room)));
-        spans.extend(right);
-    }
-    Line::from(spans)
+/// Who they are, and when that was told. What can be left out is, until there is room.
+fn first_line(state: &State, width: u16) -> Line<'static> {
+    let picture = &state.picture;
+    let variant = |(letters, says_who): (usize, bool)| {
+        let asked = picture.asked.filter(|_| says_who).map_or(String::new(), |node| format!("by node {node}, "));
+        let left = format!("  {}", cells::cluster(picture, letters).join("  "));
+        (left, format!("{asked}{} ", state.time))
+    };
+    let room = |(left, right): &(String, String)| {
+        let taken = TITLE.len() + Span::raw(left).width() + Span::raw(right).width();
+        usize::from(width).checked_sub(taken).filter(|room| *room > 1)
+    };
+    let variants = [(usize::MAX, true), (usize::MAX, false), (8, false), (0, false)].map(variant);
+    let shown = variants.iter().find(|variant| room(variant).is_some()).unwrap_or(&variants[3]);
+    let gap = " ".repeat(room(shown).unwrap_or(2));
+    Line::from_iter([
+        Span::styled(TITLE, STRONG),
+        Span::raw(shown.0.clone()),
+        Span::raw(gap),
+        Span::styled(shown.1.clone(), QUIET),
+    ])
 }
 
 /// The line above a table.

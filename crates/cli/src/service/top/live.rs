@@ -90,7 +90,7 @@ impl Live<'_> {
     /// It is time to ask again, or to wonder why nobody has answered.
     fn go_on(&mut self) {
         let now = Instant::now();
-        self.next = now + self.interval;
+        self.next = now + self.interval.min(LATE);
         if self.asked.is_some() {
             if now - self.since >= LATE {
                 let late = humantime::format_duration(Duration::from_secs((now - self.since).as_secs()));
@@ -106,7 +106,9 @@ impl Live<'_> {
 
     fn told(&mut self, answers: Result<Answers>) {
         self.asked = None;
+        self.next = self.since + self.interval;
         match answers {
+            Ok(_) if self.state.paused => {} // Whoever paused wants to read what was there.
             Ok(answers) => {
                 let picture = self.watch.look(&answers);
                 self.state.see(picture, time());

@@ -221,6 +221,10 @@ impl State {
         let Some(chosen) = &self.chosen else { return };
         let names = self.names();
         let row = names.iter().position(|name| name.name == *chosen);
+        if let Mode::Typing(_) = self.mode {
+            self.table.select(row); // Nothing is gone that another letter may bring back.
+            return;
+        }
         let row = row.or_else(|| Some(self.table.selected()?.min(names.len().checked_sub(1)?)));
         let chosen = row.and_then(|row| names.get(row)).map(|name| name.name.clone());
         self.table.select(row);

@@ -44,6 +44,8 @@ struct Live<'a> {
     /// All that is being asked for.
     asked: Asked<'a, Result<Answers>>,
     since: Instant,
+    /// Whether it was said that nobody has answered yet.
+    is_late: bool,
     /// A name that is being asked for, and what is known of it.
     showing: Asked<'a, (String, String)>,
     next: Instant,
@@ -56,7 +58,8 @@ pub(super) async fn run(asker: &Asker<'_>, interval: Duration, prefix: String) -
     let mut events = events()?;
     let now = Instant::now();
     let (state, watch) = (State::new(prefix), Watch::default());
-    let mut live = Live { asker, interval, state, watch, asked: None, since: now, showing: None, next: now };
+    let mut live =
+        Live { asker, interval, state, watch, asked: None, since: now, is_late: false, showing: None, next: now };
     loop {
         screen.0.draw(|frame| draw::draw(frame, &mut live.state)).context("cannot draw")?;
         tokio::select! {
@@ -92,7 +95,9 @@ impl Live<'_> {
         let now = Instant::now();
         self.next = now + self.interval.min(LATE);
         if self.asked.is_some() {
-            if now - self.since >= LATE {
+            // Why the last question failed says more, and stays.
+            if now - self.since >= LATE && (self.is_late || self.state.trouble.is_none()) {
+                self.is_late = true;
                 let late = humantime::format_duration(Duration::from_secs((now - self.since).as_secs()));
                 self.state.trouble = Some(format!("no answer for {late}; {}", self.stale()));
             }
@@ -105,7 +110,7 @@ impl Live<'_> {
     }
 
     fn told(&mut self, answers: Result<Answers>) {
-        self.asked = None;
+        (self.asked, self.is_late) = (None, false);
         self.next = self.since + self.interval;
         match answers {
             Ok(_) if self.state.paused => {} // Whoever paused wants to read what was there.

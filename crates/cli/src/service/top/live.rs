@@ -152,7 +152,10 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        ratatui::restore();
+        // A panic has restored it before it said why, and what it said would be written over.
+        if !thread::panicking() {
+            ratatui::restore();
+        }
     }
 }
 

@@ -19,6 +19,7 @@ mod status;
 mod stop;
 mod tell;
 mod time;
+mod top;
 mod up;
 mod voice;
 mod wrap;
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     Show(show::Args),
     /// Show how a node is, and who the members of its cluster are.
     Status(status::Args),
+    /// Watch the nodes and the busiest names, live.
+    Top(top::Args),
     /// Take a lock from whoever holds it.
     Release(release::Args),
     /// Make a node go that does not go by itself.
@@ -76,6 +79,7 @@ impl Command {
             Self::Ls(args) => one_thread(args.run()),
             Self::Show(args) => one_thread(args.run()),
             Self::Status(args) => one_thread(args.run()),
+            Self::Top(args) => one_thread(args.run()),
             Self::Release(args) => one_thread(args.run()),
             Self::Evict(args) => one_thread(args.run()),
             Self::Leave(args) => one_thread(args.run()),

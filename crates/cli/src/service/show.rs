@@ -88,7 +88,8 @@ fn because(because: &Value) -> String {
     format!("node {}: {}", text(&because["node"]), text(&because["because"]))
 }
 
-fn words(shown: &Value) -> String {
+/// All that is known of a name.
+pub(super) fn words(shown: &Value) -> String {
     let kind = if is_used(shown) { text(&shown["kind"]) } else { "not in use".into() };
     let mut out = format!(
         "{}: {kind}, home node {}, view {}\n",

@@ -13,6 +13,7 @@ mod redis;
 mod refusals;
 mod rolling;
 mod sharing;
+mod top;
 mod turns;
 mod verbs;
 mod web;

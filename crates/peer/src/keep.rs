@@ -30,7 +30,6 @@ use alloc::{
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::pledging::Moment;
-use serde::{Deserialize, Serialize};
 
 use crate::{
     ask::{Failure, LONGEST_LABEL, Limit, RequestId, SessionId},

@@ -22,7 +22,7 @@ use tokio::process::Child;
 use crate::machines::{Machines, eventually, finish, process, send, vez};
 
 /// Nothing in these tests waits for a lease to run out.
-const LONG_LEASE: Duration = Duration::from_secs(50);
+const LONG_LEASE: Duration = Duration::from_secs(20);
 
 /// Some nodes, with a name that is granted all the time, and another that two wait for; whoever does so goes on until the end.
 async fn busy() -> Machines {

@@ -6,6 +6,7 @@ use vez_peer::{
     identity::{ClusterId, Incarnation, MemberId},
     name::Name,
     shard::Message,
+    views::Pledge,
 };
 
 use super::*;
@@ -71,7 +72,7 @@ fn what_is_too_long_is_sent_in_parts_and_nothing_is_missing() {
 #[test]
 fn what_cannot_be_sent_in_parts_leaves_nothing_behind() {
     let unheard = (0..20_000).map(|id| MemberId(u64::MAX - id)).collect();
-    let heartbeat = Membership::Heartbeat { sent: 0, view: 1, unheard, wants_view: false };
+    let heartbeat = Membership::Heartbeat { sent: 0, view: 1, unheard, wants_view: false, pledge: Pledge::default() };
     let mut out = b"before".to_vec();
     assert!(matches!(encode(&frame(Body::Membership(heartbeat)), &mut out), Err(Malformed::TooLong(_))));
     assert_eq!(out, b"before");
@@ -89,7 +90,13 @@ fn strangers_are_known_by_how_they_begin() {
 /// One of each kind.
 fn kinds() -> Vec<Letter> {
     let (name, address) = (Name::new(b"orders/42").unwrap(), Address::new("127.0.0.1:7402"));
-    let heartbeat = Membership::Heartbeat { sent: 1, view: 2, unheard: [MemberId(3)].into(), wants_view: true };
+    let heartbeat = Membership::Heartbeat {
+        sent: 1,
+        view: 2,
+        unheard: [MemberId(3)].into(),
+        wants_view: true,
+        pledge: Pledge::default(),
+    };
     let question = |question| Letter::Question { number: 5, answer_to: address.clone(), question };
     let fence = "00503808322474868753".parse().unwrap();
     vec![

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     fence::Fence,
-    keep::MOST_WISHES,
+    keep::{MOST_KEPT, MOST_WISHES},
     name::Name,
     session::MOST_SESSIONS,
     shard::{MOST_NAMES, MOST_WAITERS, Nanos, Seat},
@@ -292,6 +292,9 @@ pub enum Limit {
     /// Sessions.
     #[error("{MOST_SESSIONS} clients are there")]
     Sessions,
+    /// What is kept.
+    #[error("{MOST_KEPT} locks by SET are kept")]
+    Kept,
     /// Wishes about what is kept.
     #[error("{MOST_WISHES} wishes about locks by SET wait to be granted")]
     Wishes,

@@ -35,10 +35,13 @@ use crate::{
     ask::{Failure, LONGEST_LABEL, Limit, RequestId, SessionId},
     fence::Fence,
     name::Name,
+    session::MOST_SESSIONS,
     shard::Nanos,
     views::{LONGEST_PLEDGE, Pledge},
 };
 
+/// So many locks are kept at most: half of the sessions that a node has are for others.
+pub const MOST_KEPT: usize = MOST_SESSIONS / 2;
 /// So many wishes wait for a pledge at most.
 pub const MOST_WISHES: usize = 1 << 16;
 
@@ -162,6 +165,9 @@ impl Keeping {
         if keep.value.len() > LONGEST_LABEL {
             return Err(Failure::TooLong(keep.value.len()));
         }
+        if self.kept.len() + self.waiting.len() >= MOST_KEPT {
+            return Err(Failure::TooMany(Limit::Kept));
+        }
         match keep.ttl {
             0 => Err(Failure::KeptForNothing(keep.name.clone())),
             ttl if ttl > self.most => Err(Failure::KeptTooLong { most: self.most, asked: ttl }),
@@ -183,6 +189,16 @@ impl Keeping {
         let before = self.kept.insert(name, Entry { session, fence, value, deadline, end });
         assert!(before.is_none(), "what is kept is held, and only one holds a lock");
         Some((deadline, end))
+    }
+
+    /// Whether what is kept under a name would end later by that.
+    pub(crate) fn would_prolong(&self, moment: &Moment<'_>, name: &Name, wish: Wish) -> bool {
+        let end = self.kept.get(name).map_or(Nanos::MAX, |entry| entry.end);
+        match wish {
+            Wish::Look | Wish::Release => false,
+            Wish::Expire { ttl } => moment.ends_after(ttl) > end,
+            Wish::Prolong { by } => by > 0,
+        }
     }
 
     /// What is kept under a name and a fence is to end some other time: when it does. Nothing yet, if more has to be pledged

@@ -90,20 +90,24 @@ impl Inner {
         Ok(Several { guards, ending })
     }
 
-    /// Gives a semaphore another number of units.
+    /// Gives a semaphore another number of units. A node that is no member does so when it is one again.
     pub(crate) async fn resize(&self, name: &Name, units: u32) -> Result<Size, Failure> {
         loop {
-            let asked = self.engine.own().map(|own| self.engine.resize(&own, name, units));
-            let outcome = match asked {
-                Ok(Asked::Now(outcome)) => outcome,
-                Ok(Asked::Later(pending)) => pending.answer().await,
-                Err(failure) => Err(failure),
-            };
-            match outcome {
-                Err(failure) if is_passing(&failure) => self.is_back(Patience::Endless).await?,
+            match self.resize_now(name, units).await {
+                Err(Failure::NoMember) => self.is_back(Patience::Endless).await?,
                 outcome => return outcome,
             }
         }
+    }
+
+    /// The same; but a node that is no member says so.
+    pub(crate) async fn resize_now(&self, name: &Name, units: u32) -> Result<Size, Failure> {
+        let outcome = match self.engine.own().map(|own| self.engine.resize(&own, name, units)) {
+            Ok(Asked::Now(outcome)) => outcome,
+            Ok(Asked::Later(pending)) => pending.answer().await,
+            Err(failure) => Err(failure),
+        };
+        outcome.map_err(|failure| if is_passing(&failure) { Failure::NoMember } else { failure })
     }
 
     /// Why a try has failed: a node that has lost its lease comes back, unless it has ended.
@@ -132,6 +136,6 @@ impl Inner {
 }
 
 /// Whether it fails because the node was no member for a moment.
-fn is_passing(failure: &Failure) -> bool {
+pub(crate) fn is_passing(failure: &Failure) -> bool {
     matches!(failure, Failure::NoMember | Failure::NoSession | Failure::Lost)
 }

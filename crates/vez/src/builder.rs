@@ -17,6 +17,7 @@ use vez_peer::{
     charter::{BadCharter, Charter},
     identity::{Address, ClusterId, Incarnation},
     view::ViewNumber,
+    views::LONGEST_PLEDGE,
 };
 
 use crate::{
@@ -32,6 +33,9 @@ pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(3);
 /// So long it is waited until another has closed the folder.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
+/// Nothing is kept for less, or for longer: what a dead machine kept is waited for.
+const SHORTEST_KEPT: Duration = Duration::from_millis(1);
+const LONGEST_KEPT: Duration = Duration::from_nanos(LONGEST_PLEDGE);
 /// How many parts the lock table of a cluster has.
 const SHARDS: u16 = 8;
 /// 2026-01-01, in seconds since 1970.
@@ -95,6 +99,9 @@ pub enum StartError {
     /// No cluster can go by that.
     #[error(transparent)]
     Charter(#[from] BadCharter),
+    /// Locks by SET would be kept for nothing, or for too long.
+    #[error("locks by SET cannot be kept for {0:?}; take 1 ms to 1 h, such as --compat-ttl 1m")]
+    CompatTtl(Duration),
     /// Its folder cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -190,6 +197,9 @@ impl Builder {
         }
         for address in self.join.iter().chain(&self.advertise) {
             is_address(address)?;
+        }
+        if let Some(ttl) = self.compat_ttl.filter(|ttl| !(SHORTEST_KEPT..=LONGEST_KEPT).contains(ttl)) {
+            return Err(StartError::CompatTtl(ttl));
         }
         let charter = self.charter();
         charter.check()?;

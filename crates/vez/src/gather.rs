@@ -2,10 +2,12 @@
 
 use std::{
     collections::BTreeMap,
+    future::{Future, poll_fn},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
@@ -14,7 +16,7 @@ use rustc_hash::FxHashMap;
 use tokio::{
     sync::oneshot,
     task::coop::consume_budget,
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 use vez_peer::{
     fence::Fence,
@@ -186,21 +188,7 @@ impl Inner {
     }
 
     async fn ask_all(&self, question: &Question) -> (Vec<(MemberId, Answer)>, Vec<MemberId>) {
-        self.ask_some(self.members(), question).await
-    }
-
-    /// The same, but for this one.
-    pub(crate) async fn ask_others(&self, question: &Question) -> (Vec<(MemberId, Answer)>, Vec<MemberId>) {
-        let mut others = self.members();
-        others.retain(|(_, address)| *address != self.settings.address);
-        self.ask_some(others, question).await
-    }
-
-    async fn ask_some(
-        &self,
-        members: Vec<(MemberId, Address)>,
-        question: &Question,
-    ) -> (Vec<(MemberId, Answer)>, Vec<MemberId>) {
+        let members = self.members();
         let answers = self.ask_each(members.iter().map(|(id, address)| (*id, address, question.clone()))).await;
         let (mut answered, mut silent) = (Vec::new(), Vec::new());
         for ((id, _), answer) in members.into_iter().zip(answers) {
@@ -210,6 +198,38 @@ impl Inner {
             }
         }
         (answered, silent)
+    }
+
+    /// Asks all but this one, until one of the answers is enough: the answers, and who has said nothing so far. None, if this node
+    /// is no member and knows of nobody.
+    pub(crate) async fn ask_others(
+        &self,
+        question: &Question,
+        is_enough: impl Fn(&Answer) -> bool,
+    ) -> Option<(Vec<Answer>, Vec<MemberId>)> {
+        let mut members = self.members();
+        if members.is_empty() {
+            return None;
+        }
+        members.retain(|(_, address)| *address != self.settings.address);
+        let pose =
+            |(id, address): &(MemberId, Address)| (*id, Box::pin(self.pose(*id, address, question.clone()).answer()));
+        let mut open: Vec<_> = members.iter().map(pose).collect();
+        let (mut answers, mut silent) = (Vec::new(), Vec::new());
+        let enough = poll_fn(|cx| {
+            open.retain_mut(|(id, answer)| match answer.as_mut().poll(cx) {
+                Poll::Pending => true,
+                Poll::Ready(answer) => {
+                    silent.extend(answer.is_none().then_some(*id));
+                    answers.extend(answer);
+                    false
+                }
+            });
+            if open.is_empty() || answers.iter().any(&is_enough) { Poll::Ready(()) } else { Poll::Pending }
+        });
+        let _ = timeout(PATIENCE, enough).await; // Who has not answered by then is silent.
+        silent.extend(open.into_iter().map(|(id, _)| id));
+        Some((answers, silent))
     }
 
     /// Asks some members, all at the same time; nothing comes of those who say nothing in time.

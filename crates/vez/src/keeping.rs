@@ -66,8 +66,11 @@ impl Inner {
         wish: Wish,
     ) -> Result<Option<Found>, Unfound> {
         let question = Question::ByValue { name: name.clone(), value: value.map(<[u8]>::to_vec), wish };
-        let (answers, silent) = self.ask_others(&question).await;
-        for (_, answer) in answers {
+        let is_it = |answer: &Answer| matches!(answer, Answer::ByValue(Ok(Some(_))));
+        let Some((answers, silent)) = self.ask_others(&question, is_it).await else {
+            return Err(Failure::NoMember.into());
+        };
+        for answer in answers {
             match answer {
                 Answer::ByValue(Ok(Some(found))) => return Ok(Some(found)),
                 // One that is no member any more keeps nothing for anybody.

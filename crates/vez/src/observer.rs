@@ -8,6 +8,7 @@ use vez_peer::{
 };
 
 use crate::{
+    asking::is_passing,
     engine::Sights,
     node::{Inner, LockError},
 };
@@ -33,6 +34,17 @@ impl Observer {
     /// If it is no election, or the node has ended.
     pub async fn next(&mut self) -> Result<Option<Leader>, LockError> {
         loop {
+            match self.see().await {
+                // This node is no member now: it goes on when it is one again.
+                Err(Failure::NoMember) => self.inner.is_back(Patience::Endless).await?,
+                sight => return Ok(sight?),
+            }
+        }
+    }
+
+    /// The same; but a node that is no member says so.
+    pub(crate) async fn see(&mut self) -> Result<Option<Leader>, Failure> {
+        loop {
             let sight = match &mut self.sights {
                 Some(sights) => sights.next().await,
                 None => match self.look() {
@@ -46,12 +58,10 @@ impl Observer {
                     self.seen = Some(leader.clone());
                     return Ok(leader);
                 }
-                // This node is no member now: it goes on when it is one again.
-                Err(Failure::Lost | Failure::NoMember | Failure::NoSession) => {
+                Err(failure) => {
                     self.sights = None;
-                    self.inner.is_back(Patience::Endless).await?;
+                    return Err(if is_passing(&failure) { Failure::NoMember } else { failure });
                 }
-                Err(failure) => return Err(failure.into()),
             }
         }
     }

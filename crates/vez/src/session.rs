@@ -23,7 +23,8 @@ pub(crate) struct Session {
     lease: Arc<Lease>,
     /// Whether anything was ever lost; nearly always nothing was, and there is nothing to look at.
     has_lost: AtomicBool,
-    losses: watch::Sender<Losses>,
+    /// Made when somebody wants to know of them: most sessions never lose anything.
+    losses: OnceLock<watch::Sender<Losses>>,
     /// Rung when something is lost.
     bell: Option<Arc<Notify>>,
     /// It has all that it holds, or nothing.
@@ -39,6 +40,8 @@ struct Losses {
     all: bool,
     /// Nothing yet, but soon everything: the node leaves.
     soon: bool,
+    /// That was because one thing was taken by force, of a session that has all or nothing.
+    by_force: bool,
     /// What was taken from it by force.
     some: Vec<(Name, Fence)>,
 }
@@ -100,7 +103,7 @@ impl Session {
     pub(crate) fn new(id: SessionId, who: Who, lease: Arc<Lease>) -> Self {
         let Who { label, bell } = who;
         let end = AtomicU64::new(Nanos::MAX);
-        let (ttl, has_lost, losses) = (OnceLock::new(), AtomicBool::new(false), watch::Sender::default());
+        let (ttl, has_lost, losses) = (OnceLock::new(), AtomicBool::new(false), OnceLock::new());
         Self {
             id,
             label,
@@ -138,7 +141,7 @@ impl Session {
 
     /// All that it holds will be lost soon.
     pub(crate) fn warn(&self) {
-        self.losses.send_modify(|losses| losses.soon = true);
+        self.losses().send_modify(|losses| losses.soon = true);
         self.ring();
     }
 
@@ -165,20 +168,24 @@ impl Session {
         self.loses(|losses| {
             losses.some.push((name.clone(), fence));
             losses.all |= self.is_whole();
+            losses.by_force |= self.is_whole();
         });
     }
 
     /// Whether it has lost all because its node is no member any more.
     pub(crate) fn has_lost_its_node(&self) -> bool {
-        let losses = self.losses.borrow();
-        let by_force = self.is_whole() && !losses.some.is_empty();
-        losses.all && !by_force
+        let losses = self.losses().borrow();
+        losses.all && !losses.by_force
     }
 
     fn loses(&self, note: impl FnOnce(&mut Losses)) {
         self.has_lost.store(true, Ordering::Release);
-        self.losses.send_modify(note);
+        self.losses().send_modify(note);
         self.ring();
+    }
+
+    fn losses(&self) -> &watch::Sender<Losses> {
+        self.losses.get_or_init(watch::Sender::default)
     }
 
     fn ring(&self) {
@@ -187,19 +194,22 @@ impl Session {
         }
     }
 
-    /// Nobody wants to know of this any more.
+    /// One who had this does not want to know any more. Others may have had it with the same fence.
     pub(crate) fn forget(&self, name: &Name, fence: Fence) {
         if self.has_lost.load(Ordering::Acquire) {
-            self.losses.send_modify(|losses| losses.some.retain(|lost| *lost != (name.clone(), fence)));
+            self.losses().send_modify(|losses| {
+                let at = losses.some.iter().position(|(lost, number)| *number == fence && lost == name);
+                at.map(|at| losses.some.swap_remove(at));
+            });
         }
     }
 
     pub(crate) fn has_lost_all(&self) -> bool {
-        self.has_lost.load(Ordering::Acquire) && self.losses.borrow().all
+        self.has_lost.load(Ordering::Acquire) && self.losses().borrow().all
     }
 
     pub(crate) fn has_lost(&self, name: &Name, fence: Fence) -> bool {
-        self.has_lost.load(Ordering::Acquire) && self.losses.borrow().contain(name, fence)
+        self.has_lost.load(Ordering::Acquire) && self.losses().borrow().contain(name, fence)
     }
 
     /// How long its node is a member without being renewed: nothing that is held here is promised for longer.
@@ -232,14 +242,14 @@ impl Session {
 
     /// Waits until this is lost.
     pub(crate) async fn lost(&self, name: &Name, fence: Fence) {
-        let mut losses = self.losses.subscribe();
+        let mut losses = self.losses().subscribe();
         // The other end is in this very value.
         let _ = losses.wait_for(|losses| losses.contain(name, fence)).await;
     }
 
     /// Waits until what it holds will soon be lost, unless something is renewed.
     pub(crate) async fn danger(&self, name: &Name, fence: Fence) {
-        let mut losses = self.losses.subscribe();
+        let mut losses = self.losses().subscribe();
         loop {
             let left = clock::until(self.danger_at());
             let is_near = |losses: &Losses| losses.soon || losses.contain(name, fence);

@@ -2,7 +2,7 @@
 
 mod raw;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -160,10 +160,18 @@ async fn what_is_wrong_is_said_in_words() {
 async fn who_leaves_waits_for_what_it_keeps() {
     let (_folder, [one, _two], [mut first, mut other]) = cluster().await;
     assert_eq!(first.ask("SET a me NX PX 1500", 1).await, "+OK");
-    let left = tokio::spawn(async move { one.leave(Duration::ZERO).await });
+    let one = Arc::new(one);
+    let leaves = Arc::clone(&one);
+    let left = tokio::spawn(async move { leaves.leave(Duration::ZERO).await });
+    while !matches!(one.status().map(|status| status.standing), Some(Standings::Leaving { .. })) {
+        tokio::task::yield_now().await;
+    }
     // It is asked for all the time, and not had before its time is over.
     while other.ask("SET a you NX PX 1000", 1).await == "$-1" {
         assert!(!left.is_finished(), "a lock that was kept was left behind");
+        // And nobody can make it stay.
+        let longer = eval(&mut other, &["EVAL", COMPARE_AND_EXPIRE, "1", "a", "me", "9000"]).await;
+        assert!(longer == ":0" || longer.starts_with("-LEAVING"), "{longer}");
     }
     timeout(LONG, left).await.expect("it leaves").unwrap();
 }

@@ -186,6 +186,18 @@ async fn who_loses_one_of_several_loses_all() {
 }
 
 #[tokio::test]
+async fn who_shares_a_fence_with_another_that_takes_note_knows_of_its_own_loss() {
+    let (_folder, [one, other]) = cluster().await;
+    let (first, second) = (one.rw("book").read().await.unwrap(), one.rw("book").read().await.unwrap());
+    other.force_release(first.name(), first.fence()).await.unwrap();
+    timeout(LONG, first.lost()).await.expect("it is lost");
+    drop(first);
+    assert!(second.is_lost(), "and so is the other");
+    timeout(LONG, second.lost()).await.expect("which hears of it");
+    had!(other.rw("book").write());
+}
+
+#[tokio::test]
 async fn a_weight_is_not_kept_waiting_by_lighter_ones_that_come_later() {
     let (_folder, [one, other]) = cluster().await;
     let first = had!(one.semaphore("db", 5).acquire(1));

@@ -130,6 +130,21 @@ async fn several_locks_at_once() {
 }
 
 #[tokio::test]
+async fn who_loses_several_by_force_keeps_what_else_it_has() {
+    let (_folder, node) = node().await;
+    for revoked in [0, 1] {
+        let (mut one, mut other) = (Raw::new(&node).await, Raw::new(&node).await);
+        let beside = one.lock("z").await;
+        let got = fences(&one.ask("LOCKALL 2 a b", 5).await);
+        let name = ["a", "b"][revoked];
+        assert_eq!(other.ask(&format!("REVOKE {name} {}", got[revoked]), 1).await, "+OK");
+        assert!(one.ask(&format!("UNLOCK a {}", got[0]), 1).await.starts_with("-LOST"), "one is all");
+        assert!(one.ask(&format!("UNLOCK b {}", got[1]), 1).await.starts_with("-LOST"));
+        assert_eq!(one.ask(&format!("UNLOCK z {beside}"), 1).await, "+OK", "and this is another thing");
+    }
+}
+
+#[tokio::test]
 async fn several_locks_with_a_time_of_their_own() {
     let (_folder, node) = node().await;
     let (mut one, mut other) = (Raw::new(&node).await, Raw::new(&node).await);

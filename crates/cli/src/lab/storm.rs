@@ -95,6 +95,7 @@ fn as_json(storm: &Storm, outcome: &Outcome, seconds: f64) -> serde_json::Value 
         "grants": tally.grants, "crashes": tally.crashes, "restarts": tally.restarts,
         "partitions": tally.partitions, "view_changes": tally.view_changes, "forgotten": tally.forgotten,
         "pauses": tally.pauses, "leases_lost": tally.leases_lost, "observations": tally.observations, "resizes": tally.resizes,
+        "kept": tally.kept, "collected": tally.collected,
         "bereft": tally.bereft,
         "violations": broken.len(), "broken_seeds": broken, "violation": violation, "seconds": seconds,
     })
@@ -114,6 +115,8 @@ fn describe(storm: &Storm, outcome: &Outcome) -> String {
         ("names forgotten", tally.forgotten),
         ("resizes", tally.resizes),
         ("observations", tally.observations),
+        ("locks kept for whoever knows a value", tally.kept),
+        ("times that several locks were had at once", tally.collected),
     ];
     let bereft = (tally.bereft > 0).then_some(("storms that lost too many disks, and ended there", tally.bereft));
     let line = |(what, count)| format!("{:>15}  {}\n", thousands(count), what);

@@ -47,6 +47,10 @@ fn words(status: &Value) -> String {
         counted("sessions", "session", "sessions"),
         counted("used_names", "name in use", "names in use")
     );
+    if !status["pledge_ms"].is_null() {
+        let kept = counted("kept", "lock by SET", "locks by SET");
+        out += &format!("{kept}; if it dies, others wait for {} longer\n", time(&status["pledge_ms"]));
+    }
     let member = |member: &Value| {
         let leads = if member["id"] == status["leader_id"] { "leads" } else { "" };
         let votes = if member["votes"] == 1 { "votes" } else { "" };

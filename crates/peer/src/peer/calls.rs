@@ -196,6 +196,9 @@ impl Peer {
             return;
         }
         for shard in 0..self.lanes.len() {
+            if self.lanes[shard].shard.uses(session) == 0 {
+                continue;
+            }
             let effects = self.lanes[shard].run(cx.now, |shard, out| shard.end_session(cx.now, session, out));
             self.carry_out(effects, cx);
         }

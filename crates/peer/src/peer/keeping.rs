@@ -54,8 +54,11 @@ impl Peer {
     }
 
     fn may_keep(&self, session: SessionId, keep: &Keep) -> Result<(), Failure> {
-        if self.member().is_none() {
-            return Err(Failure::NoMember);
+        match self.member() {
+            None => return Err(Failure::NoMember),
+            // It would have to be waited for.
+            Some(member) if member.leaving => return Err(Failure::Leaving),
+            Some(_) => {}
         }
         if self.deadline_of(session).is_none() {
             return Err(Failure::NoSession);
@@ -103,6 +106,9 @@ impl Peer {
     fn change(&mut self, request: RequestId, name: &Name, wish: Wish, cx: &mut Cx<'_>) {
         let in_force = self.pledge();
         let moment = Moment { now: cx.now, charter: &self.charter, in_force };
+        if self.member().is_some_and(|member| member.leaving) && self.keeping.would_prolong(&moment, name, wish) {
+            return cx.effects.push(Effect::ByValue { request, result: Err(Failure::Leaving) });
+        }
         let result = match self.keeping.change(&moment, request, name, wish) {
             Ok(None) => return, // It waits for a pledge.
             Ok(Some((session, kept, end))) => {

@@ -39,6 +39,12 @@ impl Lock {
 }
 
 impl Shard {
+    /// Whether somebody here holds it or waits for it, as a lock.
+    #[must_use]
+    pub fn is_locked_here(&self, name: &Name) -> bool {
+        self.clients.get(name).is_some_and(|clients| clients.kind == Kind::Lock && !clients.is_empty())
+    }
+
     /// Whether somebody here holds the lock or waits for it, or a request for it is known to stand in line for nobody.
     pub(super) fn is_busy_here(&self, name: &Name) -> bool {
         let has_clients = self.is_wanted(name);

@@ -45,7 +45,10 @@ impl RemoteObserver {
                     return Ok(leader);
                 }
                 Err(error) if error.is_unreachable() || error.is_temporary() => {
-                    self.wire = None;
+                    // If there is another node to look at, that one.
+                    if let Some(wire) = self.wire.take() {
+                        self.pool.turn_away(&wire);
+                    }
                     sleep(PAUSE).await;
                 }
                 Err(error) => return Err(error),

@@ -147,7 +147,9 @@ impl Core {
     /// A session has ended: what it held is lost, and what it waited for it does not get.
     pub(super) fn part_with(&mut self, session: SessionId) {
         let Some(session) = self.sessions.remove(&session) else { return };
-        session.lose();
+        if !session.is_kept() {
+            session.lose(); // Of what is kept, nobody here waits to hear.
+        }
         let of_it = (session.id, RequestId(0))..=(session.id, RequestId(u64::MAX));
         for (_, waiting) in self.waiting.extract_if(of_it, |_, _| true) {
             waiting.refuse(Failure::NoSession);

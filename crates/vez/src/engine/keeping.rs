@@ -47,45 +47,59 @@ enum Stage {
 impl Engine {
     /// A client wants a lock now or never, to be kept for whoever knows the value.
     pub(crate) fn set(self: &Arc<Self>, who: Who, name: &Name, value: Vec<u8>, ttl: Nanos) -> Set {
+        let mut value = Some(value);
+        // All at once: it happens with every lock of a library, and nearly always all that is needed is here.
         let opened = self.with(|core, now| {
+            // Who tries again and again need not come and go each time.
+            if core.peer.as_ref().is_some_and(|peer| peer.is_locked_here(name)) {
+                return Err(Failure::Busy(name.clone()));
+            }
             let session = self.open_in(core, now, who)?;
             let asked = self.acquire_in(core, now, &session, name, Ask::Lock, Patience::Try);
-            Ok((session, asked))
+            let kept = match (&asked, value.take_if(|_| matches!(asked, Asked::Now(Ok(_))))) {
+                (Asked::Now(Ok(guard)), Some(value)) => Some(self.keep_in(core, now, guard, value, ttl)),
+                _ => None,
+            };
+            Ok((session, asked, kept))
         });
-        let (session, asked) = match opened {
+        let (session, asked, kept) = match opened {
             Ok(opened) => opened,
             Err(failure) => return Set::Now(Err(failure)),
         };
         let ending = Ending::new(self, session);
-        match asked {
-            Asked::Now(Err(failure)) => Set::Now(Err(failure)),
-            Asked::Now(Ok(guard)) => self.keep(guard, value, ttl, ending),
-            Asked::Later(pending) => Set::Later(Setting { value, ttl, stage: Stage::Asked(pending), ending }),
+        match (asked, kept) {
+            (Asked::Now(Ok(guard)), Some(kept)) => settle(guard, kept, ttl, ending),
+            (Asked::Now(Ok(_)), None) => unreachable!("what is had is to be kept"),
+            (Asked::Now(Err(failure)), _) => Set::Now(Err(failure)),
+            (Asked::Later(pending), _) => {
+                let value = value.unwrap_or_default();
+                Set::Later(Setting { value, ttl, stage: Stage::Asked(pending), ending })
+            }
         }
     }
 
     /// What a session of its own holds is to be kept.
     fn keep(self: &Arc<Self>, guard: Guard, value: Vec<u8>, ttl: Nanos, ending: Ending) -> Set {
+        let kept = self.with(|core, now| self.keep_in(core, now, &guard, value, ttl));
+        settle(guard, kept, ttl, ending)
+    }
+
+    fn keep_in(
+        self: &Arc<Self>,
+        core: &mut Core,
+        now: Nanos,
+        guard: &Guard,
+        value: Vec<u8>,
+        ttl: Nanos,
+    ) -> Asked<Nanos> {
         let (session, name, fence) = (guard.session().id, guard.name().clone(), guard.fence());
         let call = |request| Call::Keep { session, request, name: name.clone(), fence, value, ttl };
-        let asked = self.with(|core, now| match self.ask_now(core, now, call) {
+        match self.ask_now(core, now, call) {
             (_, Some(Outcome::Kept(deadline))) => Asked::Now(Ok(deadline)),
             (_, Some(Outcome::Failed(failure))) => Asked::Now(Err(failure)),
             (_, Some(Outcome::Granted(_) | Outcome::Found(_))) => unreachable!("the answer to another request"),
             (_, None) if core.peer.is_none() => Asked::Now(Err(Failure::Lost)),
             (request, None) => Asked::Later(self.wait_in(core, now, (session, request), &name, Tell::Kept)),
-        });
-        match asked {
-            Asked::Now(Ok(deadline)) => {
-                guard.disarm();
-                ending.disarm();
-                Set::Now(Ok(deadline))
-            }
-            Asked::Now(Err(failure)) => Set::Now(Err(failure)),
-            Asked::Later(pending) => {
-                let stage = Stage::Had(guard, pending);
-                Set::Later(Setting { value: Vec::new(), ttl, stage, ending })
-            }
         }
     }
 
@@ -132,6 +146,22 @@ impl Engine {
         let whose = core.sessions.get(&session).cloned();
         core.waiting.insert((session, request), Waiting { session: whose, since: now, tell: tell(sender) });
         Pending { engine: Arc::clone(self), name: name.clone(), session, request, answer }
+    }
+}
+
+/// What was had is kept, or is to be.
+fn settle(guard: Guard, kept: Asked<Nanos>, ttl: Nanos, ending: Ending) -> Set {
+    match kept {
+        Asked::Now(Ok(deadline)) => {
+            guard.disarm();
+            ending.disarm();
+            Set::Now(Ok(deadline))
+        }
+        Asked::Now(Err(failure)) => Set::Now(Err(failure)),
+        Asked::Later(pending) => {
+            let stage = Stage::Had(guard, pending);
+            Set::Later(Setting { value: Vec::new(), ttl, stage, ending })
+        }
     }
 }
 

@@ -229,7 +229,10 @@ impl Command {
 
     /// Whether all members have to do with it.
     pub(crate) fn is_about_all(&self) -> bool {
-        matches!(self, Self::List { .. } | Self::Nodes | Self::Show(_) | Self::Revoke { .. } | Self::Evict(_))
+        matches!(
+            self,
+            Self::List { .. } | Self::Nodes | Self::Leader(_) | Self::Show(_) | Self::Revoke { .. } | Self::Evict(_)
+        )
     }
 
     /// Whether a client that observes may say it in RESP2, in which answers and sights look the same.

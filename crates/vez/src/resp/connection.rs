@@ -22,7 +22,7 @@ use tokio::{
         tcp::{ReadHalf, WriteHalf},
     },
     sync::Notify,
-    task::coop::consume_budget,
+    task::{coop::consume_budget, yield_now},
     time::timeout,
 };
 use tracing::debug;
@@ -79,6 +79,8 @@ pub(super) struct Seat {
     pub from: SocketAddr,
     /// What it calls itself.
     pub name: Mutex<Vec<u8>>,
+    /// How its locks by SET are shown, since it last called itself something.
+    pub setter: Mutex<Option<Arc<str>>>,
     /// Rung when something is lost.
     pub bell: Arc<Notify>,
     /// What it holds as long as it is connected, it holds by this session.
@@ -109,6 +111,7 @@ impl Connection {
             inner,
             from,
             name: Mutex::default(),
+            setter: Mutex::default(),
             bell: Arc::default(),
             session: Mutex::default(),
             term: AtomicU64::new(clock::nanos(DEFAULT_LEASE)),
@@ -182,6 +185,10 @@ impl Connection {
                 if self.output.len() > MOST_OUTPUT {
                     self.flush(&mut write).await?;
                 }
+            }
+            if !self.output.is_empty() {
+                // Where many are served, all are heard before any is answered: they are woken together then, and not one by one.
+                yield_now().await;
             }
             self.flush(&mut write).await?;
             tokio::select! {
@@ -302,9 +309,12 @@ impl Connection {
 
     /// Any byte renews what has a time of its own.
     fn show_itself(&mut self) {
+        if self.timed.is_empty() {
+            return;
+        }
         let now = clock::now();
         // Times are told in milliseconds: what was renewed within this one need not be again.
-        if self.timed.is_empty() || now.saturating_sub(self.renewed) < MILLISECOND {
+        if now.saturating_sub(self.renewed) < MILLISECOND {
             return;
         }
         self.renewed = now;

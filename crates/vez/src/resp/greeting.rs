@@ -54,6 +54,7 @@ impl Connection {
                 self.version = Version::Two;
                 self.may_ask = self.password.is_none();
                 self.seat.name.lock().clear();
+                *self.seat.setter.lock() = None;
                 self.observing.clear();
                 Step::Say(Reply::Simple("RESET"))
             }
@@ -117,6 +118,7 @@ impl Connection {
             return Reply::Error(format!("ERR a client calls itself by at most {LONGEST_NAME} bytes"));
         }
         *self.seat.name.lock() = name;
+        *self.seat.setter.lock() = None;
         Reply::OK
     }
 

@@ -80,7 +80,7 @@ impl Connection {
             }
         }
         let many = |what| Err(Reply::Error(format!("TOOMANY a connection holds at most {what}; take another")));
-        if self.held.len() + names.len() > MOST_HELD {
+        if self.held.len() + names.len().max(1) > MOST_HELD {
             return many(format!("{MOST_HELD} locks"));
         }
         if take.ttl_ms.is_some() && self.timed.len() >= MOST_TIMED {
@@ -254,8 +254,9 @@ impl Seat {
 
     /// Who is connected and takes locks that do not end with the connection, for those who ask.
     pub(super) fn setter(&self) -> Who {
-        let Who { label, .. } = self.who();
-        Who { label: format!("SET by {label}").into(), bell: None }
+        let mut setter = self.setter.lock();
+        let label = setter.get_or_insert_with(|| format!("SET by {}", self.who().label).into());
+        Who { label: Arc::clone(label), bell: None }
     }
 
     /// Who is connected, for those who ask.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep, timeout};
 use vez_peer::{
-    ask::Failure,
+    ask::{Failure, LONGEST_LABEL},
     keep::{Kept, Wish},
     name::Name,
     shard::Habits,
@@ -74,6 +74,9 @@ impl Connection {
 
     fn set(&self, name: Name, value: Vec<u8>, ttl: Nanos) -> Step {
         let (inner, who) = (Arc::clone(&self.seat.inner), self.seat.setter());
+        if let Err(failure) = inner.keepable(&value, ttl) {
+            return Step::Say(words::failure(&failure));
+        }
         match inner.engine.set(who.clone(), &name, value.clone(), ttl) {
             Set::Now(Ok(_)) => Step::Say(Reply::OK),
             Set::Now(Err(Failure::Busy(_))) => Step::Say(Reply::Nil),
@@ -206,9 +209,10 @@ impl Inner {
                 Ok(found.map_or(Reply::Integer(not_ours), |found| Reply::integer(found.left_ms)))
             }
             Meaning::Take { answers, .. } => {
-                let ours = self.by_value(name, value, expire(given.ttl_ms)).await?.is_some();
-                let taken = !ours && given.more && self.set_now(&who, name, given.value, ttl).await?;
-                Ok(if ours || taken { answers.done.into() } else { answers.not_ours.into() })
+                // What can be taken is nobody's, and nobody has to be asked.
+                let taken = given.more && self.set_now(&who, name, given.value, ttl).await?;
+                let ours = taken || self.by_value(name, value, expire(given.ttl_ms)).await?.is_some();
+                Ok(if ours { answers.done.into() } else { answers.not_ours.into() })
             }
             Meaning::AcquireAll { .. } => self.set_all(&who, keys, given.value, ttl).await,
             Meaning::ExtendAll { .. } => {
@@ -241,6 +245,7 @@ impl Inner {
     }
 
     async fn set_now(&self, who: &Who, name: &Name, value: &[u8], ttl: Nanos) -> Result<bool, Unfound> {
+        self.keepable(value, ttl)?;
         let first = self.engine.set(who.clone(), name, value.to_vec(), ttl);
         Ok(self.set(who, name, value, ttl, first).await?)
     }
@@ -250,21 +255,44 @@ impl Inner {
         let mut names = keys.to_vec();
         names.sort();
         names.dedup();
-        for (at, name) in names.iter().enumerate() {
-            let set = self.set_now(who, name, value, ttl).await;
-            if !matches!(set, Ok(true)) {
-                for name in &names[..at] {
-                    self.by_value(name, Some(value), Wish::Release).await?;
-                }
-                return set.map(|_| Reply::Integer(0));
+        let mut had = HadSoFar { inner: self, value, names: Vec::new() };
+        for name in names {
+            if !self.set_now(who, &name, value, ttl).await? {
+                return Ok(Reply::Integer(0));
             }
+            had.names.push(name);
         }
+        had.names.clear();
         Ok(Reply::integer(keys.len()))
+    }
+
+    /// Whether anything can be kept so. It is looked at again when it is had; but then somebody would have had to give it up.
+    fn keepable(&self, value: &[u8], ttl: Nanos) -> Result<(), Failure> {
+        let most = self.longest();
+        if ttl > most {
+            return Err(Failure::KeptTooLong { most, asked: ttl });
+        }
+        if value.len() > LONGEST_LABEL { Err(Failure::TooLong(value.len())) } else { Ok(()) }
     }
 
     /// How long anything is kept at most.
     fn longest(&self) -> Nanos {
         self.settings.keep.unwrap_or_else(|| Habits::default().keep)
+    }
+}
+
+/// Locks of which all are wanted, or none: those that were had are given back when this is dropped. They are kept here.
+struct HadSoFar<'a> {
+    inner: &'a Inner,
+    value: &'a [u8],
+    names: Vec<Name>,
+}
+
+impl Drop for HadSoFar<'_> {
+    fn drop(&mut self) {
+        for name in &self.names {
+            drop(self.inner.engine.by_value(name, Some(self.value), Wish::Release));
+        }
     }
 }
 

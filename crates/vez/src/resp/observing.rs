@@ -3,17 +3,17 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::{sync::mpsc, task::AbortHandle};
-use vez_peer::{ask::Leader, name::Name};
+use vez_peer::{
+    ask::{Failure, Leader},
+    name::Name,
+};
 
 use super::{
     connection::{Connection, Outcome, Step},
     reply::Reply,
     words,
 };
-use crate::{
-    node::{Inner, LockError},
-    observer::Observer,
-};
+use crate::{node::Inner, observer::Observer};
 
 /// So many elections a connection observes at most.
 const MOST_OBSERVED: usize = 1 << 10;
@@ -28,7 +28,7 @@ pub(super) struct Observing {
     channel: Option<(mpsc::Sender<Sight>, mpsc::Receiver<Sight>)>,
 }
 
-type Sight = (Name, Result<Option<Leader>, LockError>);
+type Sight = (Name, Result<Option<Leader>, Failure>);
 
 /// A task that looks at one election, and ends with this.
 struct Lookout(AbortHandle);
@@ -56,9 +56,9 @@ impl Observing {
             let first = [Reply::text("leader"), Reply::Bytes(name.as_bytes().to_vec())];
             return match sight {
                 Ok(leader) => Reply::Push(first.into_iter().chain(words::leader(leader)).collect()),
-                Err(error) => {
+                Err(failure) => {
                     self.lookouts.remove(&name);
-                    let why = match words::lock_error(&error) {
+                    let why = match words::failure(&failure) {
                         Reply::Error(why) => Reply::text(why),
                         other => other,
                     };
@@ -74,7 +74,7 @@ impl Observing {
         let of = name.clone();
         let look = tokio::spawn(async move {
             loop {
-                let sight = observer.next().await;
+                let sight = observer.see().await;
                 let ended = sight.is_err();
                 if tell.send((of.clone(), sight)).await.is_err() || ended {
                     return;
@@ -95,10 +95,10 @@ impl Connection {
     pub(super) fn leader(&self, name: Name) -> Step {
         let inner = Arc::clone(&self.seat.inner);
         Step::Wait(Box::pin(async move {
-            Outcome::Said(match Observer::new(inner, name).next().await {
+            Outcome::Said(match Observer::new(inner, name).see().await {
                 Ok(None) => Reply::Nil,
                 Ok(leader) => Reply::Array(words::leader(leader).into()),
-                Err(error) => words::lock_error(&error),
+                Err(failure) => words::failure(&failure),
             })
         }))
     }
@@ -125,7 +125,7 @@ impl Connection {
     pub(super) fn resize(&self, name: Name, units: u32) -> Step {
         let inner = Arc::clone(&self.seat.inner);
         Step::Wait(Box::pin(async move {
-            Outcome::Said(match inner.resize(&name, units).await {
+            Outcome::Said(match inner.resize_now(&name, units).await {
                 Ok(size) => Reply::text(size.since.to_string()),
                 Err(failure) => words::failure(&failure),
             })

@@ -14,7 +14,6 @@ use crate::{
     gather::{Listing, Picture},
     identity,
     inquiry::{Held, Report, Vitals, Waiting},
-    node::LockError,
 };
 
 /// Why a client does not get what it asked for. The first word is for programs.
@@ -39,15 +38,6 @@ pub(super) fn failure(failure: &Failure) -> Reply {
         | Failure::KeepsOnly(_) => "ERR",
     };
     Reply::Error(format!("{code} {failure}"))
-}
-
-/// Why somebody in this process does not get it, for one who is connected.
-pub(super) fn lock_error(error: &LockError) -> Reply {
-    match error {
-        LockError::Refused(why) => failure(why),
-        LockError::Ended => failure(&Failure::NoMember),
-        LockError::Name(no_name) => Reply::Error(format!("ERR {no_name}")),
-    }
 }
 
 /// Who leads: its fence and its value.
@@ -94,6 +84,8 @@ pub(crate) fn status(engine: &Engine) -> Reply {
         ("names", Reply::integer(status.names)),
         ("used_names", Reply::integer(status.used_names)),
         ("unacknowledged", Reply::integer(status.unacknowledged)),
+        ("kept", Reply::integer(status.kept)),
+        ("pledge_ms", or_nil(status.pledge, |pledge| Reply::integer(pledge / 1_000_000))),
         ("members", Reply::Array(status.members.iter().map(member).collect())),
         ("strangers", Reply::Array(engine.strangers().iter().map(stranger).collect())),
     ])

@@ -179,7 +179,9 @@ async fn what_is_wrong_is_said_in_words() {
     }
     let long = format!("ENTER a {}", "x".repeat(1025));
     assert!(
-        one.ask(&long, 1).await.starts_with("-ERR a label, or what a leader wants to be seen, has at most 1024 bytes")
+        one.ask(&long, 1)
+            .await
+            .starts_with("-ERR a label, a value, or what a leader wants to be seen, has at most 1024 bytes")
     );
 }
 

@@ -246,10 +246,26 @@ fn its_session_can_give_back_what_is_kept_by_force_too() {
 }
 
 #[test]
-fn wishes_are_granted_while_a_node_leaves_and_not_outside() {
+fn what_waits_to_be_kept_is_not_kept_by_a_node_that_leaves() {
+    let mut company = Company::new(2);
+    company.lost =
+        |frame| frame.from == MemberId(2) && matches!(frame.body, Body::Membership(Membership::Heartbeat { .. }));
+    let (_, request, _) = company.set(2, &name("orders"), b"mine", SECOND);
+    company.handle(2, Input::Leave);
+    company.lost = |_| false;
+    company.pass(SECOND);
+    assert_eq!((company.kept_until(request), company.peers[&2].status().kept), (None, 0));
+}
+
+#[test]
+fn a_node_that_leaves_keeps_nothing_for_longer_and_one_outside_knows_nothing() {
     let (mut company, ..) = kept();
     company.handle(2, Input::Leave);
-    assert!(company.wish(2, Some(b"mine"), Wish::Expire { ttl: 6 * SECOND }).is_ok_and(|kept| kept.is_some()));
+    // It would never get away.
+    for longer in [Wish::Expire { ttl: 30 * SECOND }, Wish::Prolong { by: 1 }] {
+        assert_eq!(company.wish(2, Some(b"mine"), longer), Err(Failure::Leaving));
+    }
+    assert!(company.wish(2, Some(b"mine"), Wish::Expire { ttl: SECOND / 2 }).is_ok_and(|kept| kept.is_some()));
     assert!(company.wish(2, Some(b"mine"), Wish::Release).is_ok_and(|kept| kept.is_some()));
     company.crash(1);
     company.start(1);

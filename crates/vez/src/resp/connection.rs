@@ -45,6 +45,8 @@ use crate::{
 
 /// So much is said at a time.
 const MOST_OUTPUT: usize = 64 * 1024;
+/// Where so many commands come between two of one client, many are being served.
+const MANY: u64 = 4;
 /// So many losses are remembered, to answer those who have not read of them.
 const MOST_LOSSES: usize = 256;
 
@@ -67,6 +69,8 @@ pub(super) struct Connection {
     pub(super) timed: Vec<Arc<Session>>,
     /// When they were last renewed.
     renewed: Nanos,
+    /// How many commands its node had heard when it last answered this one.
+    heard: u64,
     /// Elections that it observes.
     pub(super) observing: Observing,
     /// How long it may neither be heard nor read.
@@ -130,6 +134,7 @@ impl Connection {
             departing: Vec::new(),
             timed: Vec::new(),
             renewed: 0,
+            heard: 0,
             observing: Observing::default(),
             patience: Duration::ZERO,
         }
@@ -186,8 +191,8 @@ impl Connection {
                     self.flush(&mut write).await?;
                 }
             }
-            if !self.output.is_empty() {
-                // Where many are served, all are heard before any is answered: they are woken together then, and not one by one.
+            if self.is_one_of_many() {
+                // All who have said something are heard before any is answered: they are woken together then, and not one by one.
                 yield_now().await;
             }
             self.flush(&mut write).await?;
@@ -324,6 +329,13 @@ impl Connection {
 
     pub(super) fn say(&mut self, reply: Reply) {
         reply.encode(self.version, &mut self.output);
+    }
+
+    /// Whether others have said much since this one last did.
+    fn is_one_of_many(&mut self) -> bool {
+        let heard = self.seat.inner.engine.metrics.commands.get();
+        let before = std::mem::replace(&mut self.heard, heard);
+        !self.output.is_empty() && heard.saturating_sub(before) > MANY
     }
 
     /// A client that does not read for long is gone.

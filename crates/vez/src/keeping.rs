@@ -54,17 +54,24 @@ impl Inner {
         value: Option<&[u8]>,
         wish: Wish,
     ) -> Result<Option<Found>, Unfound> {
-        let here = answer(self.engine.by_value(name, value, wish)).await?;
-        if here.is_some() { Ok(here.map(Found::new)) } else { self.elsewhere(name, value, wish).await }
+        self.wherever(name, value, wish, self.engine.by_value(name, value, wish)).await
     }
 
-    /// The same, where it is not kept here.
-    pub(crate) async fn elsewhere(
+    /// The same, where this node itself was asked already.
+    pub(crate) async fn wherever(
         &self,
         name: &Name,
         value: Option<&[u8]>,
         wish: Wish,
+        here: Asked<Option<Kept>>,
     ) -> Result<Option<Found>, Unfound> {
+        match answer(here).await? {
+            Some(kept) => Ok(Some(Found::new(kept))),
+            None => self.elsewhere(name, value, wish).await,
+        }
+    }
+
+    async fn elsewhere(&self, name: &Name, value: Option<&[u8]>, wish: Wish) -> Result<Option<Found>, Unfound> {
         let question = Question::ByValue { name: name.clone(), value: value.map(<[u8]>::to_vec), wish };
         let is_it = |answer: &Answer| matches!(answer, Answer::ByValue(Ok(Some(_))));
         let Some((answers, silent)) = self.ask_others(&question, is_it).await else {

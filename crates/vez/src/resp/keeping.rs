@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 use vez_peer::{
     ask::{Failure, LONGEST_LABEL},
-    keep::{Kept, Wish},
+    keep::Wish,
     name::Name,
     shard::Habits,
 };
@@ -19,6 +19,7 @@ use super::{
     words,
 };
 use crate::{
+    asking,
     clock::Nanos,
     engine::{Asked, Set},
     keeping::{Found, Unfound},
@@ -97,7 +98,7 @@ impl Connection {
             Asked::Now(Err(failure)) => Step::Say(words::failure(&failure)),
             asked => {
                 let inner = Arc::clone(&self.seat.inner);
-                wait(async move { inner.wherever(&name, wish, asked).await.map_or_else(Reply::from, reply) })
+                wait(async move { inner.wherever(&name, None, wish, asked).await.map_or_else(Reply::from, reply) })
             }
         }
     }
@@ -167,18 +168,6 @@ impl Inner {
                 Err(failure) => return Err(self.for_now(failure)),
             }
             set = self.engine.set(who.clone(), name, value.to_vec(), ttl);
-        }
-    }
-
-    /// What came of asking here first, or else elsewhere.
-    async fn wherever(&self, name: &Name, wish: Wish, asked: Asked<Option<Kept>>) -> Result<Option<Found>, Unfound> {
-        let here = match asked {
-            Asked::Now(here) => here?,
-            Asked::Later(pending) => pending.answer().await?,
-        };
-        match here {
-            Some(kept) => Ok(Some(Found::new(kept))),
-            None => self.elsewhere(name, None, wish).await,
         }
     }
 
@@ -298,7 +287,7 @@ impl Drop for HadSoFar<'_> {
 
 /// Whether it can be told in a moment.
 fn is_passing(failure: &Failure) -> bool {
-    matches!(failure, Failure::Settling(_) | Failure::NoMember | Failure::NoSession | Failure::Lost)
+    asking::is_passing(failure) || matches!(failure, Failure::Settling(_))
 }
 
 /// In Redis what is to end now or earlier is deleted.

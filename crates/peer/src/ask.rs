@@ -260,9 +260,6 @@ pub enum Failure {
     /// A lock is to be kept for no time at all.
     #[error("{0} cannot be kept for 0 ms; take at least 1, or do not lock it")]
     KeptForNothing(Name),
-    /// A session that keeps something is there for nothing else.
-    #[error("a session that keeps {0} for whoever knows its value is there for nothing else; open another")]
-    KeepsOnly(Name),
     /// The name can be nothing but a lock.
     #[error(
         "{name} can be nothing but a lock, not {}, for what begins so runs on an algorithm for locks; take another name",

@@ -19,11 +19,14 @@
 //! The clock of whom something is kept for is not this one. Until some time has surely passed on another's, longer passes
 //! here. So a thing that is kept has two moments: its *deadline*, which clients are told, and its *end*, when the next may
 //! have it.
+//!
+//! No session has a part in it. In the lock table all that is kept is held by one that nobody has opened, the [`KEEPER`].
 
 mod pledging;
 
 use alloc::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map},
+    sync::Arc,
     vec::Vec,
 };
 
@@ -35,15 +38,31 @@ use crate::{
     ask::{Failure, LONGEST_LABEL, Limit, RequestId, SessionId},
     fence::Fence,
     name::Name,
-    session::MOST_SESSIONS,
     shard::Nanos,
     views::{LONGEST_PLEDGE, Pledge},
 };
 
-/// So many locks are kept at most: half of the sessions that a node has are for others.
-pub const MOST_KEPT: usize = MOST_SESSIONS / 2;
+/// Whatever is kept, or is to be, is held and asked for by this session. It is always there; those of clients have other numbers.
+pub const KEEPER: SessionId = SessionId(0);
+/// So many locks are kept at most.
+pub const MOST_KEPT: usize = 1 << 17;
 /// So many wishes wait for a pledge at most.
 pub const MOST_WISHES: usize = 1 << 16;
+
+/// A lock that somebody wants, now or never, to be kept for whoever knows a value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Set {
+    /// A number larger than that of any request before.
+    pub request: RequestId,
+    /// Which lock.
+    pub name: Name,
+    /// Whoever knows it, has the lock.
+    pub value: Vec<u8>,
+    /// For how long from the moment that it is granted; [`Habits::keep`](crate::shard::Habits::keep) at most.
+    pub ttl: Nanos,
+    /// Who wants it, as those are told who ask.
+    pub by: Arc<str>,
+}
 
 /// What somebody who knows a name wants of what is kept under it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -75,27 +94,17 @@ pub struct Kept {
     pub deadline: Nanos,
 }
 
-/// A hold that is to be kept.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Keep {
-    pub request: RequestId,
-    pub name: Name,
-    pub fence: Fence,
-    pub value: Vec<u8>,
-    pub ttl: Nanos,
-}
-
 /// What a node keeps, what is to be kept, and what it has pledged.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Keeping {
     /// Nothing is kept for longer.
     most: Nanos,
-    kept: BTreeMap<Name, Entry>,
-    /// What each session keeps.
-    names: BTreeMap<SessionId, Name>,
+    /// For each name what it is set to: there is one at a time, since only one has a lock or tries to get it.
+    all: BTreeMap<Name, Entry>,
+    /// When what is kept ends.
     ends: BTreeSet<(Nanos, Name)>,
-    /// Holds that wait for a pledge to be kept.
-    waiting: BTreeMap<SessionId, Keep>,
+    /// What is had, and waits for a pledge to be kept.
+    unpledged: BTreeSet<Name>,
     /// What is kept and waits for a pledge to be prolonged: under which fence, and how.
     wishes: BTreeMap<(Name, RequestId), (Fence, Wish)>,
     /// The last pledge that was issued.
@@ -109,29 +118,62 @@ pub(crate) struct Keeping {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Entry {
-    session: SessionId,
-    fence: Fence,
+    /// By which it came.
+    request: RequestId,
+    by: Arc<str>,
     value: Vec<u8>,
-    /// What clients are told.
-    deadline: Nanos,
-    /// When the next may have it.
-    end: Nanos,
+    stage: Stage,
+}
+
+/// How far a SET has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// The lock is asked for.
+    Asked { ttl: Nanos },
+    /// It is had, and waits for a pledge to be kept.
+    Had { fence: Fence, ttl: Nanos },
+    /// It is kept.
+    Kept {
+        fence: Fence,
+        /// What clients are told.
+        deadline: Nanos,
+        /// When the next may have it.
+        end: Nanos,
+    },
 }
 
 impl Entry {
-    fn kept(&self) -> Kept {
-        Kept { value: self.value.clone(), fence: self.fence, deadline: self.deadline }
+    /// Under which the lock is held, if it is.
+    fn fence(&self) -> Option<Fence> {
+        match self.stage {
+            Stage::Asked { .. } => None,
+            Stage::Had { fence, .. } | Stage::Kept { fence, .. } => Some(fence),
+        }
     }
+
+    /// What is kept, if anything is.
+    fn kept(&self) -> Option<Kept> {
+        let Stage::Kept { fence, deadline, .. } = self.stage else { return None };
+        Some(Kept { value: self.value.clone(), fence, deadline })
+    }
+}
+
+/// What came of a lock that is had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Had {
+    /// It is kept until that deadline.
+    Kept(RequestId, Nanos),
+    /// More has to be pledged first.
+    Waits,
 }
 
 impl Keeping {
     pub(crate) fn new(most: Nanos) -> Self {
         Self {
             most: most.min(LONGEST_PLEDGE),
-            kept: BTreeMap::new(),
-            names: BTreeMap::new(),
+            all: BTreeMap::new(),
             ends: BTreeSet::new(),
-            waiting: BTreeMap::new(),
+            unpledged: BTreeSet::new(),
             wishes: BTreeMap::new(),
             issued: Pledge::default(),
             told: 0,
@@ -142,58 +184,82 @@ impl Keeping {
 
     /// How much is kept.
     pub(crate) fn len(&self) -> usize {
-        self.kept.len()
+        self.ends.len()
     }
 
-    /// What a session keeps: the name, and the fence.
-    pub(crate) fn of_session(&self, session: SessionId) -> Option<(&Name, Fence)> {
-        let name = self.names.get(&session)?;
-        Some((name, self.kept[name].fence))
+    /// Who has set a name, or wants to.
+    pub(crate) fn setter(&self, name: &Name) -> Option<&Arc<str>> {
+        self.all.get(name).map(|entry| &entry.by)
     }
 
-    /// What is kept under a name, and by which session; nothing, if it is under another value than this one.
-    pub(crate) fn find(&self, name: &Name, value: Option<&[u8]>) -> Option<(SessionId, Kept)> {
-        let entry = self.kept.get(name)?;
-        value.is_none_or(|value| value == entry.value).then(|| (entry.session, entry.kept()))
+    /// The fence of what is kept under a name, and under this value, if one is said.
+    pub(crate) fn find(&self, name: &Name, value: Option<&[u8]>) -> Option<Fence> {
+        let entry = self.all.get(name).filter(|entry| value.is_none_or(|value| value == entry.value))?;
+        entry.fence().filter(|_| matches!(entry.stage, Stage::Kept { .. }))
     }
 
-    /// Whether a hold can be kept at all, by that session.
-    pub(crate) fn check(&self, session: SessionId, keep: &Keep) -> Result<(), Failure> {
-        if self.names.contains_key(&session) || self.waiting.contains_key(&session) {
-            return Err(Failure::KeepsOnly(keep.name.clone()));
+    /// What is kept under a name.
+    pub(crate) fn look(&self, name: &Name) -> Option<Kept> {
+        self.all.get(name).and_then(Entry::kept)
+    }
+
+    /// Somebody wants a lock: it is to be asked for. Nothing has changed, if it cannot be kept, or is set already.
+    pub(crate) fn set(&mut self, set: Set) -> Result<(), Failure> {
+        let Set { request, name, value, ttl, by } = set;
+        if value.len() > LONGEST_LABEL {
+            return Err(Failure::TooLong(value.len()));
         }
-        if keep.value.len() > LONGEST_LABEL {
-            return Err(Failure::TooLong(keep.value.len()));
+        if ttl == 0 {
+            return Err(Failure::KeptForNothing(name));
         }
-        if self.kept.len() + self.waiting.len() >= MOST_KEPT {
+        if ttl > self.most {
+            return Err(Failure::KeptTooLong { most: self.most, asked: ttl });
+        }
+        if self.all.len() >= MOST_KEPT {
             return Err(Failure::TooMany(Limit::Kept));
         }
-        match keep.ttl {
-            0 => Err(Failure::KeptForNothing(keep.name.clone())),
-            ttl if ttl > self.most => Err(Failure::KeptTooLong { most: self.most, asked: ttl }),
-            _ => Ok(()),
+        match self.all.entry(name) {
+            btree_map::Entry::Occupied(set) => Err(Failure::Busy(set.key().clone())),
+            btree_map::Entry::Vacant(free) => {
+                free.insert(Entry { request, by, value, stage: Stage::Asked { ttl } });
+                Ok(())
+            }
         }
     }
 
-    /// What a session holds is kept from now on: until when. Nothing yet, if more has to be pledged for it first: then it waits.
-    pub(crate) fn keep(&mut self, moment: &Moment<'_>, session: SessionId, keep: Keep) -> Option<(Nanos, Nanos)> {
-        let lasts = moment.charter.of_others(keep.ttl);
-        if !self.is_pledged(moment, lasts) {
-            self.waiting.insert(session, keep);
-            return None;
+    /// The lock that is asked for is not had.
+    pub(crate) fn denied(&mut self, name: &Name, request: RequestId) {
+        let denied = self.all.remove(name).expect("whoever asks has said what for");
+        assert!(denied.request == request && denied.fence().is_none(), "only one is asked for at a time");
+    }
+
+    /// The lock is had, or a pledge is in force that was not: is it kept? If more has to be pledged first, it waits.
+    pub(crate) fn had(&mut self, moment: &Moment<'_>, name: &Name, fence: Fence) -> Had {
+        let entry = self.all.get(name).expect("what is had was asked for");
+        let (Stage::Asked { ttl } | Stage::Had { ttl, .. }) = entry.stage else { unreachable!("it is had once") };
+        let lasts = moment.charter.of_others(ttl);
+        let stage = if self.is_pledged(moment, lasts) {
+            let (deadline, end) = (moment.now.saturating_add(ttl), moment.now.saturating_add(lasts));
+            self.ends.insert((end, name.clone()));
+            Stage::Kept { fence, deadline, end }
+        } else {
+            self.unpledged.insert(name.clone());
+            Stage::Had { fence, ttl }
+        };
+        let entry = self.all.get_mut(name).expect("it was there just now");
+        entry.stage = stage;
+        match stage {
+            Stage::Kept { deadline, .. } => Had::Kept(entry.request, deadline),
+            Stage::Asked { .. } | Stage::Had { .. } => Had::Waits,
         }
-        let (deadline, end) = (moment.now.saturating_add(keep.ttl), moment.now.saturating_add(lasts));
-        let Keep { name, fence, value, .. } = keep;
-        self.names.insert(session, name.clone());
-        self.ends.insert((end, name.clone()));
-        let before = self.kept.insert(name, Entry { session, fence, value, deadline, end });
-        assert!(before.is_none(), "what is kept is held, and only one holds a lock");
-        Some((deadline, end))
     }
 
     /// Whether what is kept under a name would end later by that.
     pub(crate) fn would_prolong(&self, moment: &Moment<'_>, name: &Name, wish: Wish) -> bool {
-        let end = self.kept.get(name).map_or(Nanos::MAX, |entry| entry.end);
+        let end = match self.all.get(name).map(|entry| entry.stage) {
+            Some(Stage::Kept { end, .. }) => end,
+            Some(Stage::Asked { .. } | Stage::Had { .. }) | None => Nanos::MAX,
+        };
         match wish {
             Wish::Look | Wish::Release => false,
             Wish::Expire { ttl } => moment.ends_after(ttl) > end,
@@ -201,17 +267,16 @@ impl Keeping {
         }
     }
 
-    /// What is kept under a name and a fence is to end some other time: when it does. Nothing yet, if more has to be pledged
-    /// for it first: then it waits.
+    /// What is kept under a name is to end some other time. Nothing yet, if more has to be pledged for it first: then it waits.
     pub(crate) fn change(
         &mut self,
         moment: &Moment<'_>,
         request: RequestId,
         name: &Name,
         wish: Wish,
-    ) -> Result<Option<(SessionId, Kept, Nanos)>, Failure> {
-        let entry = self.kept.get(name).expect("whoever calls has found it");
-        let Entry { session, fence, deadline, end, .. } = *entry;
+    ) -> Result<Option<Kept>, Failure> {
+        let stage = self.all.get(name).map(|entry| entry.stage);
+        let Some(Stage::Kept { fence, deadline, end }) = stage else { unreachable!("whoever calls has found it") };
         let (later, last) = match wish {
             Wish::Look | Wish::Release => (deadline, end),
             Wish::Expire { ttl } => (moment.now.saturating_add(ttl), moment.ends_after(ttl)),
@@ -233,37 +298,60 @@ impl Keeping {
         }
         self.ends.remove(&(end, name.clone()));
         self.ends.insert((last, name.clone()));
-        let entry = self.kept.get_mut(name).expect("it was found just now");
-        (entry.deadline, entry.end) = (later, last);
-        Ok(Some((session, entry.kept(), last)))
+        let entry = self.all.get_mut(name).expect("it was found just now");
+        entry.stage = Stage::Kept { fence, deadline: later, end: last };
+        Ok(entry.kept())
     }
 
-    /// A session is over, and with it what it keeps, if it does: under which name and fence, and whose wishes about it are in
-    /// vain. What it only wanted to keep is not kept.
-    pub(crate) fn end(&mut self, session: SessionId) -> Option<(Name, Fence, Vec<RequestId>)> {
-        self.waiting.remove(&session);
-        let name = self.names.remove(&session)?;
-        let entry = self.kept.remove(&name).expect("what a session keeps is kept");
-        self.ends.remove(&(entry.end, name.clone()));
-        let all = (name.clone(), RequestId(0))..=(name.clone(), RequestId(u64::MAX));
-        let in_vain: Vec<RequestId> = self.wishes.range(all).map(|((_, request), _)| *request).collect();
-        for request in &in_vain {
-            self.wishes.remove(&(name.clone(), *request));
+    /// What was set under a name is over: what was kept; or, if it was not kept yet, whose request that was.
+    pub(crate) fn end(&mut self, name: &Name) -> Result<Kept, RequestId> {
+        let Entry { request, value, stage, .. } = self.all.remove(name).expect("whoever calls has found it");
+        match stage {
+            Stage::Asked { .. } => Err(request),
+            Stage::Had { .. } => {
+                self.unpledged.remove(name);
+                Err(request)
+            }
+            Stage::Kept { fence, deadline, end } => {
+                self.ends.remove(&(end, name.clone()));
+                Ok(Kept { value, fence, deadline })
+            }
         }
-        Some((name, entry.fence, in_vain))
     }
 
-    /// What a session only wanted to keep it has given back.
-    pub(crate) fn give_up(&mut self, session: SessionId, name: &Name, fence: Fence) -> Option<RequestId> {
-        let keep = self.waiting.get(&session).filter(|keep| keep.name == *name && keep.fence == fence)?;
-        let request = keep.request;
-        self.waiting.remove(&session);
-        Some(request)
+    /// Takes out those who wait for something to be prolonged that is over.
+    pub(crate) fn wishes_in_vain(&mut self, name: &Name) -> Vec<RequestId> {
+        if self.wishes.is_empty() {
+            return Vec::new();
+        }
+        let all = (name.clone(), RequestId(0))..=(name.clone(), RequestId(u64::MAX));
+        self.wishes.extract_if(all, |_, _| true).map(|((_, request), _)| request).collect()
     }
 
-    /// All that waits for a pledge, to be looked at again.
-    pub(crate) fn take_waiting(&mut self) -> BTreeMap<SessionId, Keep> {
-        core::mem::take(&mut self.waiting)
+    /// The fence under which a name is held for what was set by that request, if it is.
+    pub(crate) fn held_by(&self, name: &Name, request: RequestId) -> Option<Fence> {
+        self.all.get(name).filter(|entry| entry.request == request)?.fence()
+    }
+
+    /// The fence under which a name is held for what was set, if it is.
+    pub(crate) fn fence_of(&self, name: &Name) -> Option<Fence> {
+        self.all.get(name)?.fence()
+    }
+
+    /// Something that has been kept for long enough, and its fence.
+    pub(crate) fn overdue(&self, now: Nanos) -> Option<(Name, Fence)> {
+        let (_, name) = self.ends.first().filter(|(end, _)| *end <= now)?;
+        Some((name.clone(), self.fence_of(name)?))
+    }
+
+    /// When the next thing ends that is kept.
+    pub(crate) fn next_end(&self) -> Option<Nanos> {
+        self.ends.first().map(|(end, _)| *end)
+    }
+
+    /// All that waits for a pledge to be kept, to be looked at again.
+    pub(crate) fn take_unpledged(&mut self) -> BTreeSet<Name> {
+        core::mem::take(&mut self.unpledged)
     }
 
     /// The same of what is to be prolonged.

@@ -209,6 +209,7 @@ impl Peer {
             return;
         }
         self.end_overdue_sessions(&mut cx);
+        self.end_overdue_keeps(&mut cx);
         let about_members = input.is_about_members();
         match input {
             Input::Tick => {}
@@ -252,7 +253,8 @@ impl Peer {
         let lanes = self.lanes.iter().filter_map(Lane::deadline);
         let standing = self.standing.deadline(&self.charter);
         let own = [self.agreement.deadline(), self.next_beat].into_iter();
-        own.chain(standing).chain(lanes).chain(self.sessions.next_end()).min().expect("there is always a next beat")
+        let ends = self.sessions.next_end().into_iter().chain(self.keeping.next_end());
+        own.chain(standing).chain(lanes).chain(ends).min().expect("there is always a next beat")
     }
 
     /// What was counted.

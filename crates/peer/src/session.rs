@@ -22,8 +22,6 @@ struct Session {
     /// So long after it showed itself last it ends; if nothing is said, when its connection does.
     ttl: Option<Nanos>,
     end: Option<Nanos>,
-    /// What it holds is kept for whoever knows a value, who believes to have it until then.
-    kept: Option<Nanos>,
 }
 
 impl Sessions {
@@ -32,29 +30,11 @@ impl Sessions {
         if self.all.len() >= MOST_SESSIONS && !self.all.contains_key(&session) {
             return false;
         }
-        if self.is_kept(session) {
-            return true; // That it is there does not depend on any client.
-        }
         self.end(session);
         let end = ttl.map(|ttl| now.saturating_add(ttl));
         self.ends.extend(end.map(|end| (end, session)));
-        self.all.insert(session, Session { ttl, end, kept: None });
+        self.all.insert(session, Session { ttl, end });
         true
-    }
-
-    /// What a session holds is kept until it ends at that moment, whether a client shows itself or not, and whether its node
-    /// stops or not; whoever it is kept for was promised it until `deadline`.
-    pub fn keep(&mut self, session: SessionId, deadline: Nanos, end: Nanos) {
-        let Some(known) = self.all.get_mut(&session) else { return };
-        if let Some(before) = known.end.replace(end) {
-            self.ends.remove(&(before, session));
-        }
-        self.ends.insert((end, session));
-        known.kept = Some(deadline);
-    }
-
-    fn is_kept(&self, session: SessionId) -> bool {
-        self.all.get(&session).is_some_and(|session| session.kept.is_some())
     }
 
     /// A client shows itself. False if it is not there any more.
@@ -67,7 +47,7 @@ impl Sessions {
     /// there any more.
     pub fn extend(&mut self, now: Nanos, session: SessionId, by: Nanos) -> bool {
         let Some(known) = self.all.get_mut(&session) else { return false };
-        let Some(end) = known.end.filter(|_| known.kept.is_none()) else { return true }; // It does not depend on being shown.
+        let Some(end) = known.end else { return true }; // It does not depend on being shown.
         let later = end.max(now.saturating_add(by));
         known.end = Some(later);
         self.ends.remove(&(end, session));
@@ -93,7 +73,7 @@ impl Sessions {
     /// Until when what it holds is its own, given when the node itself stops.
     #[must_use]
     pub fn deadline(&self, session: SessionId, stop: Nanos) -> Option<Nanos> {
-        self.all.get(&session).map(|session| session.kept.unwrap_or_else(|| session.end.unwrap_or(stop).min(stop)))
+        self.all.get(&session).map(|session| session.end.unwrap_or(stop).min(stop))
     }
 
     /// When the next one ends.
@@ -142,21 +122,6 @@ mod tests {
         assert_eq!((sessions.next_end(), sessions.deadline(other, 900)), (Some(510), Some(900)));
         assert!(sessions.renew(490, one) && sessions.end(one) && !sessions.extend(490, one, 9));
         assert_eq!(sessions.next_end(), None);
-    }
-
-    #[test]
-    fn what_is_kept_ends_when_it_was_to() {
-        let mut sessions = Sessions::default();
-        let (one, other) = (SessionId(1), SessionId(2));
-        assert!(sessions.open(100, one, Some(50)) && sessions.open(100, other, None));
-        sessions.keep(one, 300, 330);
-        sessions.keep(other, 400, 440);
-        sessions.keep(other, 200, 220); // It may be shortened.
-        assert!(sessions.renew(140, one) && sessions.extend(140, one, 999) && sessions.open(140, one, Some(999)));
-        assert_eq!((sessions.deadline(one, 120), sessions.deadline(other, 120)), (Some(300), Some(200)));
-        assert_eq!((sessions.overdue(219), sessions.overdue(220)), (None, Some(other)));
-        assert!(sessions.end(other));
-        assert_eq!((sessions.overdue(329), sessions.overdue(330)), (None, Some(one)));
     }
 
     #[test]

@@ -137,7 +137,12 @@ impl Shard {
     /// A client asks.
     pub fn acquire(&mut self, now: Nanos, name: &Name, waiter: Waiter, out: &mut Effects) {
         if let Err(failure) = self.admissible(name, &waiter) {
-            return out.push(Effect::Failed { session: waiter.session, request: waiter.request, failure });
+            return out.push(Effect::Failed {
+                session: waiter.session,
+                request: waiter.request,
+                name: name.clone(),
+                failure,
+            });
         }
         self.note_session(waiter.session, name);
         let clients = self.clients.entry(name.clone()).or_insert_with(|| Clients::new(waiter.ask.kind()));
@@ -164,7 +169,7 @@ impl Shard {
 
     fn give_up(&mut self, now: Nanos, name: &Name, request: RequestId, failure: Failure, out: &mut Effects) -> bool {
         let Some(waiter) = self.withdraw(now, name, request, out) else { return false };
-        out.push(Effect::Failed { session: waiter.session, request, failure });
+        out.push(Effect::Failed { session: waiter.session, request, name: name.clone(), failure });
         true
     }
 

@@ -8,7 +8,7 @@ use vez_peer::{
     fence::Fence,
     frame::{Body, Membership},
     identity::MemberId,
-    keep::{Kept, Wish},
+    keep::{KEEPER, Kept, Wish},
     peer::{Call, Effect, Input},
 };
 
@@ -29,16 +29,6 @@ impl Company {
     fn answer(&self, asked: RequestId) -> Option<Result<Option<Kept>, Failure>> {
         self.said.iter().find_map(|(_, effect)| match effect {
             Effect::ByValue { request, result } if *request == asked => Some(result.clone()),
-            _ => None,
-        })
-    }
-
-    /// What a session is told that wants something to be kept.
-    fn keep_at(&mut self, session: SessionId, fence: Fence, value: &[u8], ttl: u64) -> Option<Failure> {
-        let request = self.next_request();
-        let call = Call::Keep { session, request, name: name("orders"), fence, value: value.to_vec(), ttl };
-        self.call(2, call).into_iter().find_map(|effect| match effect {
-            Effect::Failed { failure, .. } => Some(failure),
             _ => None,
         })
     }
@@ -80,8 +70,7 @@ fn whoever_knows_the_value_sees_it_and_gives_it_back() {
     assert_eq!(company.wish(2, Some(b"mine"), Wish::Release), Ok(it));
     assert_eq!(company.wish(2, Some(b"mine"), Wish::Release), Ok(None), "once");
     assert!(company.is_free());
-    let status = company.peers[&2].status();
-    assert_eq!((status.kept, status.sessions), (0, 0), "its session is over too");
+    assert_eq!(company.peers[&2].status().kept, 0);
 }
 
 #[test]
@@ -93,26 +82,51 @@ fn it_ends_by_itself_and_no_earlier_than_on_the_slowest_clock() {
     company.pass_until(|company| company.peers[&2].status().kept == 0);
     assert!(company.now - began >= charter().of_others(5 * SECOND));
     assert!(company.is_free());
-    assert!(matches!(company.said.iter().rfind(|(id, _)| *id == 2), Some((2, Effect::Ended(_)))));
 }
 
 #[test]
-fn it_does_not_end_with_its_client_unless_that_says_so() {
-    let (mut company, _, deadline) = kept();
-    let session = company.peers[&2].why(&name("orders")).holders[0].session.expect("a session of its own");
-    for call in [
-        Call::Renew(session),
-        Call::Extend { session, by: 90 * SECOND },
-        Call::Open { session, ttl: Some(90 * SECOND) },
-    ] {
-        let told = company.call(2, call);
-        assert!(told.contains(&Effect::Renewed { session, deadline }), "nothing prolongs it so: {told:?}");
+fn it_belongs_to_no_session() {
+    let (mut company, fence, deadline) = kept();
+    for call in [Call::Renew(KEEPER), Call::Extend { session: KEEPER, by: 90 * SECOND }, Call::End(KEEPER)] {
+        company.call(2, call);
+        let kept = company.wish(2, None, Wish::Look).expect("a member").expect("it is kept");
+        assert_eq!((kept.fence, kept.deadline), (fence, deadline));
     }
+    assert_eq!(company.peers[&2].status().sessions, 0);
+    assert_eq!(company.peers[&2].setter(&name("orders")).as_deref(), Some("somebody"));
     assert!(!company.is_free());
-    company.call(2, Call::End(session));
-    company.pass(SECOND / 10);
-    assert_eq!(company.wish(2, None, Wish::Look), Ok(None));
+}
+
+#[test]
+fn who_is_not_told_of_it_any_more_does_not_have_it() {
+    let mut company = Company::new(2);
+    company.keep(2, &name("books"), b"mine", 5 * SECOND); // So much is pledged now.
+    let request = company.set_and_have(2, &name("orders"), b"mine", 5 * SECOND);
+    assert!(company.kept_until(request).is_some());
+    company.call(2, Call::Cancel { request: RequestId(request.0 - 1), name: name("orders") });
+    assert!(!company.is_free(), "that was another");
+    company.call(2, Call::Cancel { request, name: name("orders") });
+    assert_eq!((company.peers[&2].status().kept, company.failed(request)), (1, None), "it was answered");
     assert!(company.is_free());
+}
+
+#[test]
+fn a_lock_that_another_has_is_not_set() {
+    for at in [1, 2] {
+        let (mut company, ..) = kept();
+        let request = company.set(at, &name("orders"), b"yours", SECOND);
+        company.pass(SECOND / 10);
+        assert_eq!(company.failed(request), Some(Failure::Busy(name("orders"))));
+        company.wish(2, Some(b"mine"), Wish::Release).expect("a member").expect("it is kept");
+        company.pass(SECOND / 10);
+        let (session, _) = company.lock(at, &name("orders"));
+        let request = company.set(2, &name("orders"), b"yours", SECOND);
+        company.pass(SECOND / 10);
+        assert_eq!(company.failed(request), Some(Failure::Busy(name("orders"))));
+        company.call(at, Call::End(session));
+        company.pass(SECOND / 10);
+        company.keep(2, &name("orders"), b"mine", SECOND);
+    }
 }
 
 #[test]
@@ -177,56 +191,38 @@ fn a_wish_for_what_is_gone_meanwhile_is_in_vain() {
 #[test]
 fn what_cannot_be_kept_is_refused_in_words() {
     let mut company = Company::new(2);
-    let (session, fence) = company.lock(2, &name("orders"));
-    let told =
-        |company: &mut Company, value: &[u8], ttl| company.keep_at(session, fence, value, ttl).map(|no| no.to_string());
+    let mut told = |value: &[u8], ttl| {
+        let request = company.set(2, &name("orders"), value, ttl);
+        company.failed(request).map(|no| no.to_string())
+    };
     let long = "a label, a value, or what a leader wants to be seen, has at most 1024 bytes, this one has 1025";
-    assert_eq!(told(&mut company, &[7; LONGEST_LABEL + 1], SECOND), Some(long.into()));
+    assert_eq!(told(&[7; LONGEST_LABEL + 1], SECOND), Some(long.into()));
     let nothing = "orders cannot be kept for 0 ms; take at least 1, or do not lock it";
-    assert_eq!(told(&mut company, b"mine", 0), Some(nothing.into()));
+    assert_eq!(told(b"mine", 0), Some(nothing.into()));
     let words = "a lock by SET is kept for at most 20000 ms here, not 20001; take less, or start the nodes with a longer \
                  --compat-ttl";
-    assert_eq!(told(&mut company, b"mine", 20 * SECOND + 1), Some(words.into()));
-    assert_eq!(told(&mut company, &[7; LONGEST_LABEL], 20 * SECOND), None);
-    let only = "a session that keeps orders for whoever knows its value is there for nothing else; open another";
-    assert_eq!(told(&mut company, b"mine", SECOND), Some(only.into()), "it is about to");
+    assert_eq!(told(b"mine", 20 * SECOND + 1), Some(words.into()));
+    assert_eq!(told(&[7; LONGEST_LABEL], 20 * SECOND), None);
     company.pass(SECOND);
     assert_eq!(company.wish(2, None, Wish::Look).map(|kept| kept.is_some()), Ok(true));
-    let request = company.next_request();
-    let (ask, patience) = (Ask::Lock, Patience::Endless);
-    let acquire = Call::Acquire { session, request, name: name("books"), ask, patience };
-    let failure = Failure::KeepsOnly(name("orders"));
-    assert!(company.call(2, acquire).contains(&Effect::Failed { session, request, failure }));
 }
 
 #[test]
-fn only_what_is_held_as_a_lock_and_alone_is_kept() {
-    let mut company = Company::new(2);
-    let (session, fence) = company.lock(2, &name("orders"));
-    let (other, earlier) = company.lock(2, &name("books"));
-    let not_yours = Some(Failure::NotYours(name("orders")));
-    assert_eq!(company.keep_at(other, earlier, b"mine", SECOND), not_yours, "another name");
-    assert_eq!(company.keep_at(other, fence, b"mine", SECOND), not_yours, "another's");
-    assert_eq!(company.keep_at(SessionId(999), fence, b"mine", SECOND), Some(Failure::NoSession));
-    let request = company.next_request();
-    let (ask, patience) = (Ask::Lock, Patience::Endless);
-    company.call(2, Call::Acquire { session, request, name: name("books"), ask, patience });
-    assert_eq!(company.keep_at(session, fence, b"mine", SECOND), Some(Failure::KeepsOnly(name("orders"))));
-    company.call(2, Call::Cancel { request, name: name("books") });
-    assert_eq!(company.keep_at(session, fence, b"mine", SECOND), None);
-}
-
-#[test]
-fn what_is_given_back_or_ends_before_it_could_be_kept_is_not() {
-    for ends in [true, false] {
+fn what_is_given_back_before_it_could_be_kept_is_not() {
+    for force in [true, false] {
         let mut company = Company::new(2);
         company.lost =
             |frame| frame.from == MemberId(2) && matches!(frame.body, Body::Membership(Membership::Heartbeat { .. }));
-        let (session, request, fence) = company.set(2, &name("orders"), b"mine", SECOND);
-        let call = if ends { Call::End(session) } else { Call::Release { session, name: name("orders"), fence } };
-        let told = company.call(2, call);
-        let failure = Failure::NotYours(name("orders"));
-        assert_eq!(told.contains(&Effect::Failed { session, request, failure }), !ends, "{told:?}");
+        let request = company.set_and_have(2, &name("orders"), b"mine", SECOND);
+        let fence = company.peers[&2].why(&name("orders")).holders[0].fence.expect("it is had here");
+        let (call, failure) = if force {
+            let call = Call::Release { session: KEEPER, name: name("orders"), fence };
+            (call, Failure::NotYours(name("orders")))
+        } else {
+            (Call::Cancel { request, name: name("orders") }, Failure::Cancelled(name("orders")))
+        };
+        company.call(2, call);
+        assert_eq!(company.failed(request), Some(failure));
         company.lost = |_| false;
         company.pass(SECOND);
         assert_eq!((company.kept_until(request), company.peers[&2].status().kept), (None, 0));
@@ -235,12 +231,11 @@ fn what_is_given_back_or_ends_before_it_could_be_kept_is_not() {
 }
 
 #[test]
-fn its_session_can_give_back_what_is_kept_by_force_too() {
+fn what_is_kept_can_be_given_back_by_force_too() {
     let (mut company, fence, _) = kept();
-    let session = company.peers[&2].why(&name("orders")).holders[0].session.expect("a session of its own");
-    let told = company.call(2, Call::Release { session, name: name("orders"), fence });
-    let released = Effect::Released { session, name: name("orders"), fence, result: Ok(()) };
-    assert!(told.contains(&released) && told.contains(&Effect::Ended(session)), "{told:?}");
+    let told = company.call(2, Call::Release { session: KEEPER, name: name("orders"), fence });
+    let released = Effect::Released { session: KEEPER, name: name("orders"), fence, result: Ok(()) };
+    assert!(told.contains(&released), "{told:?}");
     assert_eq!(company.wish(2, None, Wish::Look), Ok(None));
     assert!(company.is_free());
 }
@@ -250,11 +245,11 @@ fn what_waits_to_be_kept_is_not_kept_by_a_node_that_leaves() {
     let mut company = Company::new(2);
     company.lost =
         |frame| frame.from == MemberId(2) && matches!(frame.body, Body::Membership(Membership::Heartbeat { .. }));
-    let (_, request, _) = company.set(2, &name("orders"), b"mine", SECOND);
+    let request = company.set_and_have(2, &name("orders"), b"mine", SECOND);
     company.handle(2, Input::Leave);
     company.lost = |_| false;
     company.pass(SECOND);
-    assert_eq!((company.kept_until(request), company.peers[&2].status().kept), (None, 0));
+    assert_eq!((company.kept_until(request), company.failed(request)), (None, Some(Failure::Leaving)));
 }
 
 #[test]

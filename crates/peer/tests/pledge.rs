@@ -6,7 +6,7 @@ use company::{Company, MILLISECOND, SECOND, charter, name};
 use vez_peer::{
     frame::{Body, Membership},
     identity::{Incarnation, MemberId},
-    peer::{Effect, Input, Standings, Stopped},
+    peer::{Call, Effect, Input, Standings, Stopped},
 };
 
 /// How long a leader waits for one that may keep something for so long.
@@ -120,7 +120,7 @@ fn nothing_is_kept_before_the_pledge_for_it_is_agreed_on() {
     // Its heartbeats get lost, and with them what it wants to pledge.
     company.lost =
         |frame| frame.from == MemberId(3) && matches!(frame.body, Body::Membership(Membership::Heartbeat { .. }));
-    let (_, request, _) = company.set(3, &name("orders"), b"mine", SECOND);
+    let request = company.set_and_have(3, &name("orders"), b"mine", SECOND);
     company.pass(SECOND);
     assert_eq!(company.kept_until(request), None);
     assert_eq!(company.peers[&1].status().pledge, None);
@@ -137,7 +137,7 @@ fn what_the_log_elsewhere_says_is_not_enough() {
     let mut company = Company::new(3);
     // All others know that it has pledged something, but it does not hear of it.
     company.lost = |frame| frame.to == Some(MemberId(3)) && matches!(frame.body, Body::Agreement(_));
-    let (_, request, _) = company.set(3, &name("orders"), b"mine", SECOND);
+    let request = company.set_and_have(3, &name("orders"), b"mine", SECOND);
     company.pass(SECOND);
     assert_eq!(company.kept_until(request), None);
     company.crash(3);
@@ -165,10 +165,13 @@ fn a_second_lock_of_the_same_length_waits_for_nothing() {
     let mut company = Company::new(3);
     company.keep(3, &name("orders"), b"mine", 5 * SECOND);
     for ttl in [6 * SECOND, SECOND] {
-        let (_, request, _) = company.set(3, &name(&format!("books/{ttl}")), b"mine", ttl);
+        let books = name(&format!("books/{ttl}"));
+        let (session, fence) = company.lock(3, &books); // Now its token is there.
+        company.call(3, Call::Release { session, name: books.clone(), fence });
+        let request = company.set(3, &books, b"mine", ttl);
         assert_eq!(company.kept_until(request), Some(company.now + ttl), "at once");
     }
-    let (_, request, _) = company.set(3, &name("more"), b"mine", 7 * SECOND);
+    let request = company.set_and_have(3, &name("more"), b"mine", 7 * SECOND);
     assert_eq!(company.kept_until(request), None, "for this one more has to be pledged");
     company.pass(SECOND);
     assert!(company.kept_until(request).is_some());

@@ -226,9 +226,6 @@ impl World<'_> {
         if self.is_of_observer(machine, session) {
             return self.observer_hears(machine, effect);
         }
-        if self.is_of_keeper(session) {
-            return self.set_hears(session, effect);
-        }
         if self.is_of_collector(session) {
             return self.collector_hears(session, effect);
         }
@@ -264,7 +261,7 @@ impl World<'_> {
                 }
                 Ok(())
             }
-            Effect::Released { .. } | Effect::Observed { .. } | Effect::Kept { .. } => Ok(()),
+            Effect::Released { .. } | Effect::Observed { .. } => Ok(()),
             _ => unreachable!("nothing for a client"),
         }
     }
@@ -373,7 +370,6 @@ fn session_in(effect: &Effect) -> SessionId {
         | Effect::Resized { session, .. }
         | Effect::Renewed { session, .. }
         | Effect::Released { session, .. }
-        | Effect::Kept { session, .. }
         | Effect::NotOpened { session, .. }
         | Effect::Ended(session) => *session,
         _ => unreachable!("nothing for a client"),

@@ -10,7 +10,7 @@ pub(crate) mod words;
 use std::collections::BTreeMap;
 
 use vez_peer::{
-    ask::{Ask, RequestId, SessionId},
+    ask::{Ask, RequestId},
     fence::Fence,
     keep::Wish,
     name::Name,
@@ -39,8 +39,8 @@ const PATIENCE: Nanos = 1500 * MILLISECOND;
 pub(crate) struct Keepers {
     all: Vec<Keeper>,
     chance: Chance,
-    /// What nodes are about to lock for one: for each of their sessions, whose it is.
-    orders: BTreeMap<SessionId, Order>,
+    /// What nodes are about to lock for one, by their requests.
+    orders: BTreeMap<RequestId, Order>,
     /// Who waits for the answer to a wish, and until when it has then what it has.
     asked: BTreeMap<RequestId, (usize, u64, Nanos)>,
 }

@@ -7,6 +7,7 @@ use vez_peer::{
     ask::SessionId,
     frame::Frame,
     identity::{Incarnation, MemberId},
+    keep::KEEPER,
     name::Name,
     peer::{Call, Effect, Input},
     shard::Nanos,
@@ -225,13 +226,15 @@ impl<'a> World<'a> {
                 self.tell(|| format!("m{machine} says that {name} has {size:?}"));
                 self.law.resized(self.now, name, *request, *size);
             }
-            if let Effect::Kept { request, deadline, .. } = effect {
+            if let Effect::Kept { request, name, fence, deadline } = effect {
+                self.tally.grants += 1;
                 self.tally.kept += 1;
-                self.tell(|| format!("m{machine} keeps what {request:?} is about until {deadline}"));
+                self.tell(|| format!("m{machine} keeps {name} for {request:?} with {fence:?} until {deadline}"));
+                self.law.grant(name, *request, *fence)?;
             }
         }
         let place = &mut self.machines[machine];
-        let grants = effects.iter().any(|effect| matches!(effect, Effect::Granted { .. }));
+        let grants = effects.iter().any(|effect| matches!(effect, Effect::Granted { .. } | Effect::Kept { .. }));
         if let Sleep::Soon(midway, lasts) = place.sleep
             && (grants || midway == Midway::Anything && !effects.is_empty())
         {
@@ -300,13 +303,14 @@ impl<'a> World<'a> {
             }
             Effect::Stopped(why) => self.stopped(machine, why)?,
             Effect::ByValue { request, result } => self.word_answered(machine, request, result)?,
+            Effect::Kept { request, fence, .. } => self.set_kept(request, fence),
+            Effect::Failed { session: KEEPER, request, failure } => self.set_denied(machine, request, &failure)?,
             Effect::Granted { .. }
             | Effect::Failed { .. }
             | Effect::Observed { .. }
             | Effect::Resized { .. }
             | Effect::Renewed { .. }
             | Effect::Released { .. }
-            | Effect::Kept { .. }
             | Effect::NotOpened { .. }
             | Effect::Ended(_) => self.client_hears(machine, effect)?,
         }

@@ -11,7 +11,7 @@ mod tell;
 
 pub(crate) use self::{
     calls::{Asked, Ending},
-    keeping::Set,
+    keeping::Untold,
     tell::{Grant, Sights},
 };
 
@@ -31,7 +31,6 @@ use tracing::warn;
 use vez_peer::{
     Peer,
     ask::{Failure, RequestId, SessionId},
-    fence::Fence,
     frame::Frame,
     identity::{Address, ClusterId},
     name::Name,
@@ -93,8 +92,8 @@ struct Core {
     answer: Option<Result<Nanos, Failure>>,
     /// Nodes of other clusters that have spoken to this one.
     strangers: Vec<(ClusterId, Address)>,
-    /// What was granted to somebody who was gone.
-    unclaimed: Vec<(SessionId, Name, Fence)>,
+    /// What was granted to somebody who was gone is given back, by these.
+    unclaimed: Vec<Call>,
     busy: Busy,
     /// Room for effects, used again and again.
     effects: Vec<Effect>,
@@ -287,9 +286,9 @@ impl Engine {
 
     fn handle(self: &Arc<Self>, core: &mut Core, now: Nanos, input: Input) {
         self.handle_one(core, now, input);
-        while let Some((session, name, fence)) = core.unclaimed.pop() {
+        while let Some(call) = core.unclaimed.pop() {
             let answer = core.answer.take();
-            self.handle_one(core, now, Input::Call(Call::Release { session, name, fence }));
+            self.handle_one(core, now, Input::Call(call));
             core.answer = answer;
         }
     }

@@ -21,6 +21,7 @@ use tokio::{
 use vez_peer::{
     fence::Fence,
     identity::{Address, MemberId},
+    keep::KEEPER,
     name::Name,
 };
 
@@ -310,9 +311,11 @@ impl Inner {
 
     fn report(&self, name: Name) -> Option<Report> {
         let now = clock::now();
-        let (id, why) = self.engine.look(|peer| (peer.id(), peer.why(&name)))?;
-        let label =
-            |session| self.engine.session(session).map_or_else(String::new, |session| session.label.to_string());
+        let (id, why, setter) = self.engine.look(|peer| (peer.id(), peer.why(&name), peer.setter(&name)))?;
+        let label = |session| match session {
+            KEEPER => setter.as_deref().unwrap_or_default().to_owned(),
+            session => self.engine.session(session).map_or_else(String::new, |session| session.label.to_string()),
+        };
         Some(Report::new(id, name, why, now, label))
     }
 
@@ -321,6 +324,10 @@ impl Inner {
         let Some(why) = self.engine.look(|peer| peer.why(name)) else { return false };
         let mut revoked = false;
         for holder in why.holders.into_iter().filter(|holder| holder.fence == Some(fence)) {
+            if holder.session == Some(KEEPER) {
+                revoked |= self.engine.revoke_kept(name, fence);
+                continue;
+            }
             let session = holder.session.and_then(|session| self.engine.session(session));
             let (Some(session), Some(since), Some(kind)) = (session, holder.since, why.kind) else { continue };
             session.revoke(name, fence);

@@ -285,9 +285,7 @@ impl Inner {
             session.warn();
         }
         self.holders_gone(clock::now().saturating_add(clock::nanos(grace))).await;
-        let mut sessions = self.engine.sessions();
-        // Whom something is kept for cannot be told: that ends when it was to.
-        sessions.retain(|session| !session.is_kept());
+        let sessions = self.engine.sessions();
         for session in &sessions {
             session.lose();
         }
@@ -297,6 +295,7 @@ impl Inner {
         for session in &sessions {
             self.engine.end(session);
         }
+        // Whom something is kept for cannot be told: that ends when it was to.
         self.holders_gone(clock::Nanos::MAX).await;
     }
 

@@ -29,8 +29,6 @@ pub(crate) struct Session {
     bell: Option<Arc<Notify>>,
     /// It has all that it holds, or nothing.
     whole: AtomicBool,
-    /// What it holds is kept for whoever knows a value, until its time is over.
-    kept: AtomicBool,
 }
 
 /// What a session has lost.
@@ -104,18 +102,7 @@ impl Session {
         let Who { label, bell } = who;
         let end = AtomicU64::new(Nanos::MAX);
         let (ttl, has_lost, losses) = (OnceLock::new(), AtomicBool::new(false), OnceLock::new());
-        Self {
-            id,
-            label,
-            ttl,
-            end,
-            lease,
-            has_lost,
-            losses,
-            bell,
-            whole: AtomicBool::new(false),
-            kept: AtomicBool::new(false),
-        }
+        Self { id, label, ttl, end, lease, has_lost, losses, bell, whole: AtomicBool::new(false) }
     }
 
     /// From now on its time is limited.
@@ -148,15 +135,6 @@ impl Session {
     /// From now on it has all that it holds, or nothing.
     pub(crate) fn bind(&self) {
         self.whole.store(true, Ordering::Release);
-    }
-
-    /// What it holds is kept from now on, whatever becomes of whom it was opened for.
-    pub(crate) fn keep(&self) {
-        self.kept.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn is_kept(&self) -> bool {
-        self.kept.load(Ordering::Acquire)
     }
 
     pub(crate) fn is_whole(&self) -> bool {

@@ -46,7 +46,7 @@ impl Keeping {
         let lasts = charter.waited_for(lasts);
         assert!(lasts <= self.issued.ttl, "nothing is kept for longer than is pledged");
         let enough = self.rounded(self.needed.max(lasts), charter);
-        let nobody_waits = self.waiting.is_empty() && self.wishes.is_empty() && in_force == self.issued;
+        let nobody_waits = self.unpledged.is_empty() && self.wishes.is_empty() && in_force == self.issued;
         if enough < self.issued.ttl && nobody_waits {
             self.issue(now, enough);
         }

@@ -19,31 +19,35 @@ fn name() -> Name {
     Name::new(b"orders").expect("short")
 }
 
-fn hold(ttl: Nanos) -> Keep {
-    let fence = Fence::new(101, 1).expect("small");
-    Keep { request: RequestId(1), name: name(), fence, value: vec![7], ttl }
+fn fence() -> Fence {
+    Fence::new(101, 1).expect("small")
+}
+
+/// Somebody wants a lock, and gets it.
+fn set(keeping: &mut Keeping, moment: &Moment<'_>, name: &Name, ttl: Nanos) -> Had {
+    let set = Set { request: RequestId(1), name: name.clone(), value: vec![7], ttl, by: "somebody".into() };
+    keeping.set(set).expect("it can be kept");
+    keeping.had(moment, name, fence())
 }
 
 /// One thing is kept for 9 s from 10 s on, by the pledge 1.
 fn kept(charter: &Charter) -> Keeping {
     let mut keeping = Keeping::new(60 * SECOND);
-    let session = SessionId(1);
-    assert_eq!(keeping.keep(&moment(charter, 10 * SECOND, NOTHING), session, hold(9 * SECOND)), None);
+    assert_eq!(set(&mut keeping, &moment(charter, 10 * SECOND, NOTHING), &name(), 9 * SECOND), Had::Waits);
     assert_eq!(keeping.tell(), Pledge { number: 1, ttl: 9 * SECOND });
-    let waiting = keeping.take_waiting();
-    assert_eq!(waiting.len(), 1, "it waits for its pledge");
+    assert_eq!(keeping.take_unpledged(), BTreeSet::from([name()]), "it waits for its pledge");
     let at = moment(charter, 10 * SECOND, keeping.issued());
-    for (session, keep) in waiting {
-        assert_eq!(keeping.keep(&at, session, keep), Some((19 * SECOND, 21 * SECOND)), "and others' clocks are slower");
-    }
+    assert_eq!(keeping.had(&at, &name(), fence()), Had::Kept(RequestId(1), 19 * SECOND));
+    assert_eq!(keeping.next_end(), Some(21 * SECOND), "and others' clocks are slower");
     keeping
 }
 
 #[test]
 fn what_grows_little_by_little_is_pledged_in_steps() {
     let (charter, mut keeping) = (charter(), Keeping::new(10 * SECOND));
-    let mut issued = |ttl| {
-        keeping.keep(&moment(&charter, 0, NOTHING), SessionId(ttl), hold(ttl));
+    let mut issued = |ttl: Nanos| {
+        let other = Name::new(&ttl.to_be_bytes()).expect("short");
+        set(&mut keeping, &moment(&charter, 0, NOTHING), &other, ttl);
         keeping.issued()
     };
     for (ttl, number, pledged) in [(1, 1, 3), (3, 1, 3), (4, 2, 6), (5, 2, 6), (2, 2, 6), (9, 3, 9), (10, 4, 10)] {
@@ -76,7 +80,7 @@ fn what_is_left_of_something_is_pledged_still() {
     // Prolonged by a moment, it would have to be kept for 2.5 s more than is left.
     let longer = Wish::Expire { ttl: 4 * SECOND };
     let kept = keeping.change(&moment(&charter, 17 * SECOND, first), RequestId(2), &name(), longer);
-    assert_eq!(kept.expect("it is short").map(|(_, kept, _)| kept.deadline), Some(21 * SECOND));
+    assert_eq!(kept.expect("it is short").map(|kept| kept.deadline), Some(21 * SECOND));
     keeping.look_back(&moment(&charter, 22 * SECOND, first));
     assert_eq!(keeping.issued(), Pledge { number: 2, ttl: 6 * SECOND }, "4 s were needed since, in steps of 3");
 }
@@ -90,10 +94,10 @@ fn who_has_asked_for_less_cannot_use_what_it_had() {
         keeping.look_back(&moment(&charter, second * SECOND, first));
     }
     assert_eq!(keeping.issued().number, 2);
-    keeping.end(SessionId(1)).expect("it was kept");
+    keeping.end(&name()).expect("it was kept");
     for ttl in [1, SECOND, 9 * SECOND] {
-        assert_eq!(keeping.keep(&moment(&charter, 22 * SECOND, first), SessionId(2), hold(ttl)), None);
-        assert_eq!(keeping.end(SessionId(2)), None, "it only wanted to");
+        assert_eq!(set(&mut keeping, &moment(&charter, 22 * SECOND, first), &name(), ttl), Had::Waits);
+        assert_eq!(keeping.end(&name()), Err(RequestId(1)), "it only wanted to");
     }
 }
 
@@ -103,8 +107,8 @@ fn a_wish_that_makes_it_shorter_waits_for_nothing() {
     let mut keeping = kept(&charter);
     let shorter = Wish::Expire { ttl: SECOND };
     let changed = keeping.change(&moment(&charter, 11 * SECOND, NOTHING), RequestId(2), &name(), shorter);
-    let (_, kept, end) = changed.expect("it is short").expect("at once");
-    assert_eq!((kept.deadline, end), (12 * SECOND, 11 * SECOND + charter.of_others(SECOND)));
+    assert_eq!(changed.expect("it is short").map(|kept| kept.deadline), Some(12 * SECOND), "at once");
+    assert_eq!(keeping.next_end(), Some(11 * SECOND + charter.of_others(SECOND)));
 }
 
 #[test]

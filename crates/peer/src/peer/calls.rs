@@ -6,7 +6,7 @@ use super::{Cx, Effect, Peer};
 use crate::{
     ask::{Ask, Failure, Limit, Patience, RequestId, SessionId},
     fence::Fence,
-    keep::{Keep, Wish},
+    keep::{KEEPER, Set, Wish},
     name::Name,
     shard::{self, Nanos, Shard, Waiter},
 };
@@ -81,22 +81,8 @@ pub enum Call {
         /// Which acquisition.
         fence: Fence,
     },
-    /// What it holds is to be kept for whoever knows the value, whether it shows itself or not. Its session is there for
-    /// nothing else, and is not renewed any more.
-    Keep {
-        /// Who.
-        session: SessionId,
-        /// A number larger than that of any request before.
-        request: RequestId,
-        /// What: a lock.
-        name: Name,
-        /// Which acquisition.
-        fence: Fence,
-        /// Whoever knows it, has the lock.
-        value: Vec<u8>,
-        /// For how long from the moment that this is granted; [`Habits::keep`](crate::shard::Habits::keep) at most.
-        ttl: Nanos,
-    },
+    /// Somebody, whoever it is, wants a lock to be kept. If it is cancelled before that is heard of, it is given back.
+    Set(Set),
     /// Somebody, whoever it is, wants something of what is kept here.
     ByValue {
         /// A number larger than that of any request before.
@@ -144,19 +130,18 @@ impl Peer {
                 self.in_shard(&name, cx, |now, shard, out| {
                     shard.cancel(now, &name, request, out);
                 });
+                self.take_back(request, &name, cx);
             }
             Call::Release { session, name, fence } => {
                 let mut result = Ok(());
                 self.in_shard(&name, cx, |now, shard, out| result = shard.release(now, session, &name, fence, out));
                 let is_given_back = result.is_ok();
                 cx.effects.push(Effect::Released { session, name: name.clone(), fence, result });
-                if is_given_back {
-                    self.on_given_back(session, &name, fence, cx);
+                if is_given_back && session == KEEPER {
+                    self.on_given_back(&name, cx);
                 }
             }
-            Call::Keep { session, request, name, fence, value, ttl } => {
-                self.keep(session, Keep { request, name, fence, value, ttl }, cx);
-            }
+            Call::Set(set) => self.set(set, cx),
             Call::ByValue { request, name, value, wish } => self.by_value(request, &name, value.as_deref(), wish, cx),
         }
     }
@@ -183,7 +168,7 @@ impl Peer {
             None => Some(Failure::NoMember),
             Some(member) if member.leaving => Some(Failure::Leaving),
             Some(_) if self.deadline_of(session).is_none() => Some(Failure::NoSession),
-            Some(_) => self.keeping.of_session(session).map(|(kept, _)| Failure::KeepsOnly(kept.clone())),
+            Some(_) => None,
         };
         if let Some(failure) = failure {
             return cx.effects.push(Effect::Failed { session, request, failure });
@@ -202,7 +187,6 @@ impl Peer {
             let effects = self.lanes[shard].run(cx.now, |shard, out| shard.end_session(cx.now, session, out));
             self.carry_out(effects, cx);
         }
-        self.on_ended(session, cx);
     }
 
     pub(super) fn end_overdue_sessions(&mut self, cx: &mut Cx<'_>) {

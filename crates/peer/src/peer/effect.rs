@@ -37,7 +37,7 @@ pub enum Effect {
     },
     /// Tell a client that it does not get what it asked for.
     Failed {
-        /// Whose request.
+        /// Whose request; the [keeper](crate::keep::KEEPER)'s, if it was a SET.
         session: SessionId,
         /// Which.
         request: RequestId,
@@ -84,12 +84,14 @@ pub enum Effect {
         /// Whether it was its own.
         result: Result<(), Failure>,
     },
-    /// Tell a client that what it holds is kept for whoever knows the value. Its session ends by itself.
+    /// Tell somebody that the lock is kept for whoever knows the value.
     Kept {
-        /// Whose.
-        session: SessionId,
         /// Which request.
         request: RequestId,
+        /// Where.
+        name: Name,
+        /// Its number.
+        fence: Fence,
         /// Until when, on this machine's clock, whatever becomes of this process.
         deadline: Nanos,
     },
@@ -100,7 +102,7 @@ pub enum Effect {
         /// What is, or was, kept here under that name and value; nothing, if there is no such thing.
         result: Result<Option<Kept>, Failure>,
     },
-    /// A session has ended: its time was over, what it kept was given back, or it was never there.
+    /// A session has ended: its time was over, or it was never there.
     Ended(SessionId),
     /// A client is not taken.
     NotOpened {

@@ -8,6 +8,7 @@ use super::{Cx, Effect, Identity, MOST_PARKED, Peer, standing::Standing};
 use crate::{
     frame::{Body, Frame, Membership},
     identity::{Address, MemberId},
+    keep::KEEPER,
     shard,
     view::ViewNumber,
 };
@@ -72,11 +73,15 @@ impl Peer {
     pub(super) fn carry_out(&mut self, effects: Vec<shard::Effect>, cx: &mut Cx<'_>) {
         for effect in effects {
             match effect {
+                shard::Effect::Granted { session: KEEPER, name, fence, .. } => self.had(&name, fence, cx),
+                shard::Effect::Failed { session: KEEPER, request, name, failure } => {
+                    self.on_denied(&name, request, failure, cx);
+                }
                 shard::Effect::Granted { session, request, name, fence, floor } => {
                     let deadline = self.deadline_of(session).expect("whoever ends takes its requests along");
                     cx.effects.push(Effect::Granted { session, request, name, fence, floor, deadline });
                 }
-                shard::Effect::Failed { session, request, failure } => {
+                shard::Effect::Failed { session, request, failure, .. } => {
                     cx.effects.push(Effect::Failed { session, request, failure });
                 }
                 shard::Effect::Observed { session, request, name, leader } => {

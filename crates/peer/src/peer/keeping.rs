@@ -1,12 +1,14 @@
 //! What is kept for whoever knows a value: the calls about it, and when they can be answered.
 
+use alloc::sync::Arc;
+
 use super::{Cx, Effect, Peer};
 use crate::{
-    ask::{Failure, RequestId, SessionId},
+    ask::{Ask, Failure, Patience, RequestId},
     fence::Fence,
-    keep::{Keep, Moment, Wish},
+    keep::{Had, KEEPER, Kept, Moment, Set, Wish},
     name::Name,
-    shard::Nanos,
+    shard::{Nanos, Waiter},
     views::Pledge,
 };
 
@@ -28,52 +30,51 @@ impl Peer {
         if self.member().is_none() || self.pledge() != self.keeping.issued() {
             return;
         }
-        for (session, keep) in self.keeping.take_waiting() {
-            self.keep(session, keep, cx);
+        for name in self.keeping.take_unpledged() {
+            let fence = self.keeping.fence_of(&name).expect("what waits for a pledge is had");
+            self.had(&name, fence, cx);
         }
         for ((name, request), (fence, wish)) in self.keeping.take_wishes() {
             // Those about what is gone were answered when it went.
-            let (_, kept) = self.keeping.find(&name, None).expect("what somebody waits for is kept");
-            assert_eq!(kept.fence, fence, "it is the same still");
+            assert_eq!(self.keeping.fence_of(&name), Some(fence), "what somebody waits for is the same still");
             self.change(request, &name, wish, cx);
         }
     }
 
-    /// What a session holds is to be kept.
-    pub(super) fn keep(&mut self, session: SessionId, keep: Keep, cx: &mut Cx<'_>) {
-        let request = keep.request;
-        if let Err(failure) = self.may_keep(session, &keep) {
-            return cx.effects.push(Effect::Failed { session, request, failure });
+    /// Somebody wants a lock, now or never, to be kept.
+    pub(super) fn set(&mut self, set: Set, cx: &mut Cx<'_>) {
+        let (request, name) = (set.request, set.name.clone());
+        let standing = match self.member() {
+            None => Err(Failure::NoMember),
+            Some(member) if member.leaving => Err(Failure::Leaving),
+            Some(_) => Ok(()),
+        };
+        if let Err(failure) = standing.and_then(|()| self.keeping.set(set)) {
+            return self.fail(request, failure, cx);
         }
-        let in_force = self.pledge();
-        let moment = Moment { now: cx.now, charter: &self.charter, in_force };
-        if let Some((deadline, end)) = self.keeping.keep(&moment, session, keep) {
-            self.sessions.keep(session, deadline, end);
-            cx.effects.push(Effect::Kept { session, request, deadline });
-        }
+        let waiter = Waiter { session: KEEPER, request, ask: Ask::Lock, patience: Patience::Try, since: cx.now };
+        self.in_shard(&name, cx, |now, shard, out| shard.acquire(now, &name, waiter, out));
     }
 
-    fn may_keep(&self, session: SessionId, keep: &Keep) -> Result<(), Failure> {
-        match self.member() {
-            None => return Err(Failure::NoMember),
+    /// A lock that is to be kept is not had.
+    pub(super) fn on_denied(&mut self, name: &Name, request: RequestId, failure: Failure, cx: &mut Cx<'_>) {
+        self.keeping.denied(name, request);
+        self.fail(request, failure, cx);
+    }
+
+    /// A lock is had that is to be kept.
+    pub(super) fn had(&mut self, name: &Name, fence: Fence, cx: &mut Cx<'_>) {
+        if self.member().is_none_or(|member| member.leaving) {
             // It would have to be waited for.
-            Some(member) if member.leaving => return Err(Failure::Leaving),
-            Some(_) => {}
+            return match self.let_go(name, fence, cx) {
+                Err(request) => self.fail(request, Failure::Leaving, cx),
+                Ok(_) => unreachable!("it is not kept yet"),
+            };
         }
-        if self.deadline_of(session).is_none() {
-            return Err(Failure::NoSession);
+        let moment = Moment { now: cx.now, charter: &self.charter, in_force: self.pledge() };
+        if let Had::Kept(request, deadline) = self.keeping.had(&moment, name, fence) {
+            cx.effects.push(Effect::Kept { request, name: name.clone(), fence, deadline });
         }
-        self.keeping.check(session, keep)?;
-        if !self.holds_lock(session, &keep.name, keep.fence) {
-            return Err(Failure::NotYours(keep.name.clone()));
-        }
-        // With it everything that its session has would end otherwise than was said.
-        let uses: u32 = self.lanes.iter().map(|lane| lane.shard.uses(session)).sum();
-        if uses > 1 { Err(Failure::KeepsOnly(keep.name.clone())) } else { Ok(()) }
-    }
-
-    fn holds_lock(&self, session: SessionId, name: &Name, fence: Fence) -> bool {
-        self.lanes[usize::from(name.shard(self.charter.shards))].shard.holds_lock(session, name, fence)
     }
 
     /// Somebody wants something of what is kept.
@@ -88,18 +89,15 @@ impl Peer {
         if self.member().is_none() {
             return cx.effects.push(Effect::ByValue { request, result: Err(Failure::NoMember) });
         }
-        let Some((session, kept)) = self.keeping.find(name, value) else {
+        let Some(fence) = self.keeping.find(name, value) else {
             return cx.effects.push(Effect::ByValue { request, result: Ok(None) });
         };
-        assert!(self.holds_lock(session, name, kept.fence), "what is kept is held");
-        match wish {
-            Wish::Look => cx.effects.push(Effect::ByValue { request, result: Ok(Some(kept)) }),
-            Wish::Release | Wish::Expire { ttl: 0 } => {
-                self.let_go(session, cx);
-                cx.effects.push(Effect::ByValue { request, result: Ok(Some(kept)) });
-            }
-            Wish::Expire { .. } | Wish::Prolong { .. } => self.change(request, name, wish, cx),
-        }
+        let result = match wish {
+            Wish::Look => Ok(self.keeping.look(name)),
+            Wish::Release | Wish::Expire { ttl: 0 } => Ok(self.let_go(name, fence, cx).ok()),
+            Wish::Expire { .. } | Wish::Prolong { .. } => return self.change(request, name, wish, cx),
+        };
+        cx.effects.push(Effect::ByValue { request, result });
     }
 
     /// What is kept is to end some other time.
@@ -111,37 +109,56 @@ impl Peer {
         }
         let result = match self.keeping.change(&moment, request, name, wish) {
             Ok(None) => return, // It waits for a pledge.
-            Ok(Some((session, kept, end))) => {
-                self.sessions.keep(session, kept.deadline, end);
-                Ok(Some(kept))
-            }
-            Err(failure) => Err(failure),
+            result => result,
         };
         cx.effects.push(Effect::ByValue { request, result });
     }
 
-    /// A session has given something back. If that was kept, there is nothing left for the session to do; if it was to be, it
-    /// is not.
-    pub(super) fn on_given_back(&mut self, session: SessionId, name: &Name, fence: Fence, cx: &mut Cx<'_>) {
-        if let Some(request) = self.keeping.give_up(session, name, fence) {
-            cx.effects.push(Effect::Failed { session, request, failure: Failure::NotYours(name.clone()) });
-        }
-        if self.keeping.of_session(session) == Some((name, fence)) {
-            self.let_go(session, cx);
+    /// Who has set something does not want to hear of it any more: it is given back.
+    pub(super) fn take_back(&mut self, request: RequestId, name: &Name, cx: &mut Cx<'_>) {
+        if let Some(fence) = self.keeping.held_by(name, request)
+            && let Err(request) = self.let_go(name, fence, cx)
+        {
+            self.fail(request, Failure::Cancelled(name.clone()), cx);
         }
     }
 
-    fn let_go(&mut self, session: SessionId, cx: &mut Cx<'_>) {
-        self.end_session(session, cx);
-        cx.effects.push(Effect::Ended(session));
+    /// What is kept, or is to be, was given back by force.
+    pub(super) fn on_given_back(&mut self, name: &Name, cx: &mut Cx<'_>) {
+        if let Err(request) = self.over(name, cx) {
+            self.fail(request, Failure::NotYours(name.clone()), cx);
+        }
     }
 
-    /// A session is over, and with it all that it held.
-    pub(super) fn on_ended(&mut self, session: SessionId, cx: &mut Cx<'_>) {
-        let Some((name, fence, in_vain)) = self.keeping.end(session) else { return };
-        assert!(!self.holds_lock(session, &name, fence), "what is kept no longer is held no longer");
-        for request in in_vain {
-            cx.effects.push(Effect::ByValue { request, result: Ok(None) });
+    /// What has been kept for long enough is not kept any more.
+    pub(super) fn end_overdue_keeps(&mut self, cx: &mut Cx<'_>) {
+        while let Some((name, fence)) = self.keeping.overdue(cx.now) {
+            let _ = self.let_go(&name, fence, cx); // Whom it was kept for is told nothing: its own clock has.
         }
+    }
+
+    /// What is kept, or is to be, is given back: what was kept, or whose request has failed.
+    fn let_go(&mut self, name: &Name, fence: Fence, cx: &mut Cx<'_>) -> Result<Kept, RequestId> {
+        let mut released = Ok(());
+        self.in_shard(name, cx, |now, shard, out| released = shard.release(now, KEEPER, name, fence, out));
+        assert_eq!(released, Ok(()), "what is kept is held");
+        self.over(name, cx)
+    }
+
+    /// What is kept, or is to be, is held no longer.
+    fn over(&mut self, name: &Name, cx: &mut Cx<'_>) -> Result<Kept, RequestId> {
+        let in_vain = self.keeping.wishes_in_vain(name).into_iter();
+        cx.effects.extend(in_vain.map(|request| Effect::ByValue { request, result: Ok(None) }));
+        self.keeping.end(name)
+    }
+
+    fn fail(&self, request: RequestId, failure: Failure, cx: &mut Cx<'_>) {
+        cx.effects.push(Effect::Failed { session: KEEPER, request, failure });
+    }
+
+    /// Who has set a name, or wants to, as it called itself.
+    #[must_use]
+    pub fn setter(&self, name: &Name) -> Option<Arc<str>> {
+        self.keeping.setter(name).cloned()
     }
 }

@@ -177,12 +177,6 @@ impl Peer {
         self.member().map(|member| &member.view)
     }
 
-    /// Whether a client of this node holds a lock or waits for it: who only tries does not get it here.
-    #[must_use]
-    pub fn is_locked_here(&self, name: &Name) -> bool {
-        self.lanes[usize::from(name.shard(self.charter.shards))].shard.is_locked_here(name)
-    }
-
     /// Why somebody would have to wait for a name here.
     #[must_use]
     pub fn why(&self, name: &Name) -> Why {

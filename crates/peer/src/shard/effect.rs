@@ -35,6 +35,8 @@ pub enum Effect {
         session: SessionId,
         /// Which.
         request: RequestId,
+        /// Where.
+        name: Name,
         /// Why.
         failure: Failure,
     },

@@ -73,7 +73,7 @@ impl Shard {
 
     fn take_errand(&mut self, now: Nanos, name: &Name, request: RequestId, errand: Errand, out: &mut Effects) {
         if let Err(failure) = self.is_errand_admissible(name, &errand.aim) {
-            return out.push(Effect::Failed { session: errand.session, request, failure });
+            return out.push(Effect::Failed { session: errand.session, request, name: name.clone(), failure });
         }
         self.note_session(errand.session, name);
         self.errands.entry(name.clone()).or_default().insert(request, errand);
@@ -161,7 +161,7 @@ impl Shard {
             (Failure::NotInUse(name), Aim::Resize { views: 2.., .. }) => Failure::Interrupted(name),
             (failure, _) => failure,
         };
-        out.push(Effect::Failed { session: errand.session, request, failure });
+        out.push(Effect::Failed { session: errand.session, request, name: name.clone(), failure });
         true
     }
 

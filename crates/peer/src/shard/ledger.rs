@@ -267,7 +267,7 @@ impl Shard {
         let Some(waiter) = waiter else { return }; // It gave up before.
         self.forget_waiter(name, &waiter);
         self.drop_clients(name);
-        out.push(Effect::Failed { session: waiter.session, request, failure });
+        out.push(Effect::Failed { session: waiter.session, request, name: name.clone(), failure });
     }
 
     /// The name stands for something else at its home.

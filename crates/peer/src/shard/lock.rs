@@ -39,12 +39,6 @@ impl Lock {
 }
 
 impl Shard {
-    /// Whether somebody here holds it or waits for it, as a lock.
-    #[must_use]
-    pub fn is_locked_here(&self, name: &Name) -> bool {
-        self.clients.get(name).is_some_and(|clients| clients.kind == Kind::Lock && !clients.is_empty())
-    }
-
     /// Whether somebody here holds the lock or waits for it, or a request for it is known to stand in line for nobody.
     pub(super) fn is_busy_here(&self, name: &Name) -> bool {
         let has_clients = self.is_wanted(name);
@@ -73,7 +67,7 @@ impl Shard {
         if let Some(Instance::Book(book)) = self.instances.get(name) {
             let failure = Failure::Mismatch { name: name.clone(), is: book.kind(), asked: Kind::Lock };
             self.withdraw(now, name, request, out);
-            return out.push(Effect::Failed { session, request, failure });
+            return out.push(Effect::Failed { session, request, name: name.clone(), failure });
         }
         let turns = &self.make_lock(name).turns;
         let (idle, pulling, for_nobody) = (turns.phase() == Phase::Idle, turns.is_pulling(), turns.is_for_nobody());
@@ -182,7 +176,7 @@ impl Shard {
         for waiter in waiting.into_iter().flatten() {
             self.forget_waiter(name, &waiter);
             let failure = Failure::Mismatch { name: name.clone(), is, asked: Kind::Lock };
-            out.push(Effect::Failed { session: waiter.session, request: waiter.request, failure });
+            out.push(Effect::Failed { session: waiter.session, request: waiter.request, name: name.clone(), failure });
         }
         self.drop_clients(name);
     }
@@ -263,7 +257,7 @@ impl Shard {
             let Some(fence) = Fence::new(view, *counter + 1) else {
                 self.forget_waiter(name, &waiter);
                 self.drop_clients(name);
-                out.push(Effect::Failed { session, request, failure: Failure::NoMoreFences });
+                out.push(Effect::Failed { session, request, name: name.clone(), failure: Failure::NoMoreFences });
                 continue;
             };
             *counter += 1;

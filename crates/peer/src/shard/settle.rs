@@ -79,7 +79,7 @@ impl Shard {
             self.forget_waiter(&name, &waiter);
             self.drop_clients(&name);
             let failure = Failure::Settling(view);
-            out.push(Effect::Failed { session: waiter.session, request: waiter.request, failure });
+            out.push(Effect::Failed { session: waiter.session, request: waiter.request, name: name.clone(), failure });
         }
     }
 

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, VecDeque};
 use vez_peer::{
     Peer,
     agreement::Disk,
-    ask::{Ask, Patience, RequestId, SessionId},
+    ask::{Ask, Failure, Patience, RequestId, SessionId},
     charter::Charter,
     fence::Fence,
     frame::Frame,
     identity::{Address, ClusterId, Incarnation, MemberId},
+    keep::{KEEPER, Set},
     name::Name,
     peer::{Call, Effect, Identity, Input, Start},
     shard::Habits,
@@ -174,27 +175,51 @@ impl Company {
         })
     }
 
-    /// A new session at a process locks something and wants it to be kept. Whether it is, is told later.
-    pub(crate) fn set(&mut self, id: u64, name: &Name, value: &[u8], ttl: u64) -> (SessionId, RequestId, Fence) {
-        let (session, fence) = self.lock(id, name);
+    /// Somebody wants a lock to be kept.
+    pub(crate) fn set(&mut self, id: u64, name: &Name, value: &[u8], ttl: u64) -> RequestId {
         let request = self.next_request();
-        self.call(id, Call::Keep { session, request, name: name.clone(), fence, value: value.to_vec(), ttl });
-        (session, request, fence)
+        self.call(
+            id,
+            Call::Set(Set { request, name: name.clone(), value: value.to_vec(), ttl, by: "somebody".into() }),
+        );
+        request
+    }
+
+    /// The same, until it is had. Whether it is kept, is told later.
+    pub(crate) fn set_and_have(&mut self, id: u64, name: &Name, value: &[u8], ttl: u64) -> RequestId {
+        let request = self.set(id, name, value, ttl);
+        self.pass_until(|company| {
+            company.peers[&id].why(name).holders.iter().any(|holder| holder.session == Some(KEEPER))
+        });
+        request
+    }
+
+    /// What a request says of what is kept: its fence, and until when.
+    fn kept(&self, asked: RequestId) -> Option<(Fence, u64)> {
+        self.said.iter().find_map(|(_, effect)| match effect {
+            Effect::Kept { request, fence, deadline, .. } if *request == asked => Some((*fence, *deadline)),
+            _ => None,
+        })
     }
 
     /// Until when a request says that something is kept.
     pub(crate) fn kept_until(&self, asked: RequestId) -> Option<u64> {
+        self.kept(asked).map(|(_, deadline)| deadline)
+    }
+
+    /// Why a request has failed.
+    pub(crate) fn failed(&self, asked: RequestId) -> Option<Failure> {
         self.said.iter().find_map(|(_, effect)| match effect {
-            Effect::Kept { request, deadline, .. } if *request == asked => Some(*deadline),
+            Effect::Failed { request, failure, .. } if *request == asked => Some(failure.clone()),
             _ => None,
         })
     }
 
     /// A process locks something, and keeps it.
     pub(crate) fn keep(&mut self, id: u64, name: &Name, value: &[u8], ttl: u64) -> Fence {
-        let (_, request, fence) = self.set(id, name, value, ttl);
-        self.pass_until(|company| company.kept_until(request).is_some());
-        fence
+        let request = self.set(id, name, value, ttl);
+        self.pass_until(|company| company.kept(request).is_some());
+        self.kept(request).expect("it is kept").0
     }
 
     /// How long it takes until the others go on without a process.

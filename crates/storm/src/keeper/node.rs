@@ -1,9 +1,10 @@
-//! What a node does for a keeper: it locks, has it kept, and answers.
+//! What a node does for a keeper: it locks, keeps it, and answers.
 
 use vez_peer::{
-    ask::{Ask, Patience, SessionId},
+    ask::{Ask, Failure, Patience, RequestId},
     fence::Fence,
-    peer::{Call, Effect},
+    keep,
+    peer::Call,
 };
 
 use super::{Deed, Set};
@@ -20,24 +21,20 @@ pub(crate) struct Order {
     epoch: u64,
     machine: usize,
     set: Set,
-    /// Once it is granted.
-    fence: Option<Fence>,
 }
 
 /// What happens at a node for a keeper.
 pub(crate) enum Step {
     /// The SET arrives.
     Arrive(Box<Order>),
-    /// What was granted is to be kept.
-    Keep(SessionId),
     /// The connection by which it came ends.
-    Hang(SessionId),
+    Hang(RequestId),
 }
 
 impl World<'_> {
     pub(super) fn send_set(&mut self, keeper: usize, machine: usize, set: Set) {
         let epoch = self.keepers.all[keeper].epoch;
-        let order = Order { keeper, epoch, machine, set, fence: None };
+        let order = Order { keeper, epoch, machine, set };
         let delay = self.word_delay();
         self.at(self.now + delay, Event::Set(Step::Arrive(Box::new(order))));
     }
@@ -51,17 +48,8 @@ impl World<'_> {
     pub(crate) fn set_step(&mut self, step: Step) -> Result<(), String> {
         match step {
             Step::Arrive(order) => self.set_arrives(*order),
-            Step::Keep(session) => {
-                let request = self.next_request();
-                let Some(Order { machine, set, fence: Some(fence), .. }) = self.keepers.orders.get(&session).cloned()
-                else {
-                    return Ok(());
-                };
-                let Set { name, value, ttl, .. } = set;
-                self.call(machine, Call::Keep { session, request, name, fence, value, ttl })
-            }
-            Step::Hang(session) => match self.keepers.orders.remove(&session) {
-                Some(order) => self.call(order.machine, Call::End(session)),
+            Step::Hang(request) => match self.keepers.orders.remove(&request) {
+                Some(order) => self.call(order.machine, Call::Cancel { request, name: order.set.name }),
                 None => Ok(()), // It is kept already, and does not end with the connection.
             },
         }
@@ -72,52 +60,34 @@ impl World<'_> {
         if self.machines[machine].process.is_none() {
             return Ok(());
         }
-        let session = SessionId(self.next_request().0);
-        let Set { name, request, .. } = order.set.clone();
-        self.keepers.orders.insert(session, order);
+        let Set { name, value, request, ttl, .. } = order.set.clone();
+        let by = format!("k{}", order.keeper).into();
+        self.keepers.orders.insert(request, order);
         if self.keepers.chance.one_in(15) {
             let pause = self.keepers.below(30 * MILLISECOND);
-            self.at(self.now + pause, Event::Set(Step::Hang(session)));
+            self.at(self.now + pause, Event::Set(Step::Hang(request)));
         }
-        let (ask, patience) = (Ask::Lock, Patience::Try);
-        self.law.asked(self.now, machine, request, ask.clone(), patience);
-        self.call(machine, Call::Open { session, ttl: None })?;
-        self.call(machine, Call::Acquire { session, request, name, ask, patience })
+        self.law.asked(self.now, machine, request, Ask::Lock, Patience::Try);
+        self.call(machine, Call::Set(keep::Set { request, name, value, ttl, by }))
     }
 
-    /// Whether a node says this to what it does for a keeper.
-    pub(crate) fn is_of_keeper(&self, session: SessionId) -> bool {
-        self.keepers.orders.contains_key(&session)
+    pub(crate) fn set_kept(&mut self, request: RequestId, fence: Fence) {
+        self.answer(request, Some(fence));
     }
 
-    pub(crate) fn set_hears(&mut self, session: SessionId, effect: Effect) -> Result<(), String> {
-        let Some(order) = self.keepers.orders.get_mut(&session) else { return Ok(()) };
-        let machine = order.machine;
-        match effect {
-            Effect::Granted { fence, .. } => {
-                order.fence = Some(fence);
-                self.at(self.now, Event::Set(Step::Keep(session)));
-            }
-            Effect::Kept { .. } => {
-                let fence = order.fence;
-                self.answer(session, fence);
-            }
-            Effect::Failed { request, failure, .. } => {
-                self.tell(|| format!("m{machine} denies {request:?}: {failure}"));
-                self.law.deny(self.now, request, &failure)?;
-                self.answer(session, None);
-                // Not at once: whatever has just been decided is carried out first.
-                self.at(self.now, Event::Bye(machine, session));
-            }
-            Effect::Ended(_) | Effect::NotOpened { .. } => self.answer(session, None),
-            _ => {}
+    pub(crate) fn set_denied(&mut self, machine: usize, request: RequestId, failure: &Failure) -> Result<(), String> {
+        if !self.keepers.orders.contains_key(&request) {
+            return Ok(()); // Its connection has ended.
         }
+        self.tell(|| format!("m{machine} denies {request:?}: {failure}"));
+        self.law.deny(self.now, request, failure)?;
+        self.answer(request, None);
         Ok(())
     }
 
     /// A node answers, and has nothing more to do with it.
-    fn answer(&mut self, session: SessionId, fence: Option<Fence>) {
-        let Some(Order { keeper, epoch, .. }) = self.keepers.orders.remove(&session) else { return };
+    fn answer(&mut self, request: RequestId, fence: Option<Fence>) {
+        let Some(Order { keeper, epoch, .. }) = self.keepers.orders.remove(&request) else { return };
         let delay = self.word_delay();
         self.at(self.now + delay, Event::Keeper(keeper, epoch, Deed::Hear(fence)));
     }

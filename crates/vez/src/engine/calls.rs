@@ -41,27 +41,17 @@ pub(crate) struct Pending<T> {
 pub(crate) struct Ending {
     engine: Arc<Engine>,
     pub session: Arc<Session>,
-    armed: bool,
 }
 
 impl Ending {
     pub(crate) fn new(engine: &Arc<Engine>, session: Arc<Session>) -> Self {
-        Self { engine: Arc::clone(engine), session, armed: true }
-    }
-}
-
-impl Ending {
-    /// It does not end with this any more.
-    pub(crate) fn disarm(mut self) {
-        self.armed = false;
+        Self { engine: Arc::clone(engine), session }
     }
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        if self.armed {
-            self.engine.end(&self.session);
-        }
+        self.engine.end(&self.session);
     }
 }
 
@@ -215,7 +205,7 @@ impl Engine {
     }
 
     /// Makes a call that is answered at once.
-    fn answered(self: &Arc<Self>, core: &mut Core, now: Nanos, call: Call) -> Result<Nanos, Failure> {
+    pub(super) fn answered(self: &Arc<Self>, core: &mut Core, now: Nanos, call: Call) -> Result<Nanos, Failure> {
         core.answer = None;
         self.handle(core, now, Input::Call(call));
         core.answer.take().unwrap_or(Err(Failure::Lost)) // Nothing comes from a peer that has stopped.

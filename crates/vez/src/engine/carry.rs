@@ -6,10 +6,11 @@ use tracing::{debug, error, info, warn};
 use vez_peer::{
     ask::{Failure, Leader, RequestId, SessionId},
     fence::LATE_VIEW,
-    peer::Effect,
+    keep::KEEPER,
+    peer::{Call, Effect},
 };
 
-use super::{Core, Engine, Grant, Presence, keeping::NOBODY, tell::Outcome};
+use super::{Core, Engine, Grant, Presence, tell::Outcome};
 use crate::{clock::Nanos, identity, wire::Letter};
 
 /// Room for so many effects is kept for the next time.
@@ -35,7 +36,8 @@ impl Engine {
                     let waiting = core.waiting.remove(&(session, request));
                     // One who was gone a moment ago has not been inside.
                     let unclaimed = waiting.map_or(Some(grant.clone()), |waiting| waiting.grant(self, grant));
-                    core.unclaimed.extend(unclaimed.map(|grant| (session, grant.name, grant.fence)));
+                    let release = |Grant { name, fence, .. }| Call::Release { session, name, fence };
+                    core.unclaimed.extend(unclaimed.map(release));
                 }
                 Effect::Failed { session, request, failure } => core.refuse(session, request, failure),
                 Effect::Renewed { session, deadline } => {
@@ -80,20 +82,20 @@ impl Engine {
                     info!(?why, "is no member any more");
                     self.presence.send_replace(Presence::Stopped(why));
                 }
-                Effect::Kept { session, request, deadline } => {
-                    if let Some(session) = core.sessions.get(&session) {
-                        session.keep();
-                    }
+                Effect::Kept { request, name, .. } => {
+                    core.busy.note(request.0, &name);
                     if core.present == Some(request) {
-                        core.outcome = Some(Outcome::Kept(deadline));
-                    } else if let Some(waiting) = core.waiting.remove(&(session, request)) {
-                        waiting.kept(deadline);
+                        core.outcome = Some(Outcome::Kept(name));
+                    } else {
+                        let waiting = core.waiting.remove(&(KEEPER, request));
+                        let told = waiting.is_some_and(|waiting| waiting.keep(self, name.clone(), request, now));
+                        core.unclaimed.extend((!told).then_some(Call::Cancel { request, name }));
                     }
                 }
                 Effect::ByValue { request, result } => {
                     if core.present == Some(request) {
                         core.outcome = Some(Outcome::Found(result));
-                    } else if let Some(waiting) = core.waiting.remove(&(NOBODY, request)) {
+                    } else if let Some(waiting) = core.waiting.remove(&(KEEPER, request)) {
                         waiting.found(result);
                     }
                 }
@@ -147,9 +149,7 @@ impl Core {
     /// A session has ended: what it held is lost, and what it waited for it does not get.
     pub(super) fn part_with(&mut self, session: SessionId) {
         let Some(session) = self.sessions.remove(&session) else { return };
-        if !session.is_kept() {
-            session.lose(); // Of what is kept, nobody here waits to hear.
-        }
+        session.lose();
         let of_it = (session.id, RequestId(0))..=(session.id, RequestId(u64::MAX));
         for (_, waiting) in self.waiting.extract_if(of_it, |_, _| true) {
             waiting.refuse(Failure::NoSession);

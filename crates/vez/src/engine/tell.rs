@@ -10,7 +10,7 @@ use vez_peer::{
     name::Name,
 };
 
-use super::Engine;
+use super::{Engine, Untold};
 use crate::{clock::Nanos, guard::Guard, session::Session};
 
 /// So many sights wait for an observer to look at them.
@@ -19,8 +19,8 @@ pub(super) const MOST_SIGHTS: usize = 1024;
 /// What became of a request at once.
 pub(super) enum Outcome {
     Granted(Grant),
-    /// It is kept until then.
-    Kept(Nanos),
+    /// The lock of that name is kept.
+    Kept(Name),
     /// What was found under a name and a value.
     Found(Found),
     Failed(Failure),
@@ -57,8 +57,8 @@ pub(super) enum Tell {
     Size(oneshot::Sender<Result<Size, Failure>>),
     /// Who leads, now and from now on.
     Sight(mpsc::Sender<Sight>),
-    /// Until when it is kept.
-    Kept(oneshot::Sender<Result<Nanos, Failure>>),
+    /// That it is kept.
+    Kept(oneshot::Sender<Result<Untold, Failure>>),
     /// What was found under a name and a value.
     Found(oneshot::Sender<Found>),
 }
@@ -85,9 +85,17 @@ impl Waiting {
         }
     }
 
-    pub(super) fn kept(self, deadline: Nanos) {
-        if let Tell::Kept(tell) = self.tell {
-            let _ = tell.send(Ok(deadline));
+    /// It is kept. False if nobody wants to hear that any more.
+    pub(super) fn keep(self, engine: &Arc<Engine>, name: Name, request: RequestId, now: Nanos) -> bool {
+        let Tell::Kept(tell) = self.tell else { return false };
+        engine.metrics.granted(Kind::Lock);
+        engine.metrics.waited(Kind::Lock, now.saturating_sub(self.since));
+        match tell.send(Ok(Untold::new(engine, name, request))) {
+            Err(Ok(untold)) => {
+                untold.told(); // Not by itself: the lock of the engine is in somebody's hands.
+                false
+            }
+            Ok(()) | Err(Err(_)) => true,
         }
     }
 

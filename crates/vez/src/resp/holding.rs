@@ -253,10 +253,9 @@ impl Seat {
     }
 
     /// Who is connected and takes locks that do not end with the connection, for those who ask.
-    pub(super) fn setter(&self) -> Who {
+    pub(super) fn setter(&self) -> Arc<str> {
         let mut setter = self.setter.lock();
-        let label = setter.get_or_insert_with(|| format!("SET by {}", self.who().label).into());
-        Who { label: Arc::clone(label), bell: None }
+        Arc::clone(setter.get_or_insert_with(|| format!("SET by {}", self.who().label).into()))
     }
 
     /// Who is connected, for those who ask.

@@ -3,12 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep, timeout};
-use vez_peer::{
-    ask::{Failure, LONGEST_LABEL},
-    keep::Wish,
-    name::Name,
-    shard::Habits,
-};
+use vez_peer::{ask::Failure, keep::Wish, name::Name, shard::Habits};
 
 use super::{
     command::{Keeping, Script},
@@ -21,10 +16,9 @@ use super::{
 use crate::{
     asking,
     clock::Nanos,
-    engine::{Asked, Set},
+    engine::{Asked, Untold},
     keeping::{Found, Unfound},
     node::Inner,
-    session::Who,
 };
 
 /// A node that cannot tell at this moment is asked again for so long: libraries take an error for the end.
@@ -74,20 +68,23 @@ impl Connection {
     }
 
     fn set(&self, name: Name, value: Vec<u8>, ttl: Nanos) -> Step {
-        let (inner, who) = (Arc::clone(&self.seat.inner), self.seat.setter());
-        if let Err(failure) = inner.keepable(&value, ttl) {
-            return Step::Say(words::failure(&failure));
-        }
-        match inner.engine.set(who.clone(), &name, value.clone(), ttl) {
-            Set::Now(Ok(_)) => Step::Say(Reply::OK),
-            Set::Now(Err(Failure::Busy(_))) => Step::Say(Reply::Nil),
-            first => wait(async move {
-                match inner.set(&who, &name, &value, ttl, first).await {
-                    Ok(true) => Reply::OK,
-                    Ok(false) => Reply::Nil,
-                    Err(failure) => words::failure(&failure),
-                }
-            }),
+        let (inner, by) = (&self.seat.inner, self.seat.setter());
+        match inner.engine.set(Arc::clone(&by), &name, value.clone(), ttl) {
+            Asked::Now(Ok(untold)) => {
+                untold.told();
+                Step::Say(Reply::OK)
+            }
+            Asked::Now(Err(Failure::Busy(_))) => Step::Say(Reply::Nil),
+            first => {
+                let inner = Arc::clone(inner);
+                wait(async move {
+                    match inner.set(&by, &name, &value, ttl, first).await {
+                        Ok(true) => Reply::OK,
+                        Ok(false) => Reply::Nil,
+                        Err(failure) => words::failure(&failure),
+                    }
+                })
+            }
         }
     }
 
@@ -138,10 +135,10 @@ impl Connection {
         {
             return Step::Say(answers.done.into());
         }
-        let (inner, who) = (Arc::clone(&self.seat.inner), self.seat.setter());
+        let (inner, by) = (Arc::clone(&self.seat.inner), self.seat.setter());
         wait(async move {
             match meaning.given(keys.len(), &arguments) {
-                Ok(given) => inner.run(who, meaning, &keys, given).await.unwrap_or_else(Reply::from),
+                Ok(given) => inner.run(&by, meaning, &keys, given).await.unwrap_or_else(Reply::from),
                 Err(no_script) => no_script.into(),
             }
         })
@@ -150,29 +147,39 @@ impl Connection {
 
 impl Inner {
     /// A lock that nobody has, to be kept for whoever knows the value. False if somebody has it.
-    async fn set(&self, who: &Who, name: &Name, value: &[u8], ttl: Nanos, first: Set) -> Result<bool, Failure> {
+    async fn set(
+        &self,
+        by: &Arc<str>,
+        name: &Name,
+        value: &[u8],
+        ttl: Nanos,
+        first: Asked<Untold>,
+    ) -> Result<bool, Failure> {
         let begin = Instant::now();
-        let mut set = first;
+        let mut asked = first;
         loop {
-            let kept = match set {
-                Set::Now(kept) => kept,
-                Set::Later(setting) => match timeout(UNANSWERED, setting.kept()).await {
+            let kept = match asked {
+                Asked::Now(kept) => kept,
+                Asked::Later(pending) => match timeout(UNANSWERED, pending.answer()).await {
                     Ok(kept) => kept,
                     Err(_) => return Ok(false),
                 },
             };
             match kept {
-                Ok(_) => return Ok(true),
+                Ok(untold) => {
+                    untold.told();
+                    return Ok(true);
+                }
                 Err(Failure::Busy(_)) => return Ok(false),
                 Err(failure) if is_passing(&failure) && begin.elapsed() < PATIENCE => sleep(PAUSE).await,
                 Err(failure) => return Err(self.for_now(failure)),
             }
-            set = self.engine.set(who.clone(), name, value.to_vec(), ttl);
+            asked = self.engine.set(Arc::clone(by), name, value.to_vec(), ttl);
         }
     }
 
     /// Does what a script means: what it would have answered.
-    async fn run(&self, who: Who, meaning: Meaning, keys: &[Name], given: Given<'_>) -> Result<Reply, Unfound> {
+    async fn run(&self, by: &Arc<str>, meaning: Meaning, keys: &[Name], given: Given<'_>) -> Result<Reply, Unfound> {
         let (name, value) = (&keys[0], Some(given.value));
         let ttl = u64::try_from(given.ttl_ms).unwrap_or(0).saturating_mul(MILLISECOND);
         match meaning {
@@ -199,11 +206,11 @@ impl Inner {
             }
             Meaning::Take { answers, .. } => {
                 // What can be taken is nobody's, and nobody has to be asked.
-                let taken = given.more && self.set_now(&who, name, given.value, ttl).await?;
+                let taken = given.more && self.set_now(by, name, given.value, ttl).await?;
                 let ours = taken || self.by_value(name, value, expire(given.ttl_ms)).await?.is_some();
                 Ok(if ours { answers.done.into() } else { answers.not_ours.into() })
             }
-            Meaning::AcquireAll { .. } => self.set_all(&who, keys, given.value, ttl).await,
+            Meaning::AcquireAll { .. } => self.set_all(by, keys, given.value, ttl).await,
             Meaning::ExtendAll { .. } => {
                 for wish in [Wish::Look, Wish::Expire { ttl }] {
                     for name in keys {
@@ -233,35 +240,25 @@ impl Inner {
         Ok(if free { answers.free.into() } else { answers.not_ours.into() })
     }
 
-    async fn set_now(&self, who: &Who, name: &Name, value: &[u8], ttl: Nanos) -> Result<bool, Unfound> {
-        self.keepable(value, ttl)?;
-        let first = self.engine.set(who.clone(), name, value.to_vec(), ttl);
-        Ok(self.set(who, name, value, ttl, first).await?)
+    async fn set_now(&self, by: &Arc<str>, name: &Name, value: &[u8], ttl: Nanos) -> Result<bool, Unfound> {
+        let first = self.engine.set(Arc::clone(by), name, value.to_vec(), ttl);
+        Ok(self.set(by, name, value, ttl, first).await?)
     }
 
     /// All of them, or none.
-    async fn set_all(&self, who: &Who, keys: &[Name], value: &[u8], ttl: Nanos) -> Result<Reply, Unfound> {
+    async fn set_all(&self, by: &Arc<str>, keys: &[Name], value: &[u8], ttl: Nanos) -> Result<Reply, Unfound> {
         let mut names = keys.to_vec();
         names.sort();
         names.dedup();
         let mut had = HadSoFar { inner: self, value, names: Vec::new() };
         for name in names {
-            if !self.set_now(who, &name, value, ttl).await? {
+            if !self.set_now(by, &name, value, ttl).await? {
                 return Ok(Reply::Integer(0));
             }
             had.names.push(name);
         }
         had.names.clear();
         Ok(Reply::integer(keys.len()))
-    }
-
-    /// Whether anything can be kept so. It is looked at again when it is had; but then somebody would have had to give it up.
-    fn keepable(&self, value: &[u8], ttl: Nanos) -> Result<(), Failure> {
-        let most = self.longest();
-        if ttl > most {
-            return Err(Failure::KeptTooLong { most, asked: ttl });
-        }
-        if value.len() > LONGEST_LABEL { Err(Failure::TooLong(value.len())) } else { Ok(()) }
     }
 
     /// How long anything is kept at most.

@@ -34,8 +34,7 @@ pub(super) fn failure(failure: &Failure) -> Reply {
         | Failure::NotInUse(_)
         | Failure::TooLong(_)
         | Failure::KeptTooLong { .. }
-        | Failure::KeptForNothing(_)
-        | Failure::KeepsOnly(_) => "ERR",
+        | Failure::KeptForNothing(_) => "ERR",
     };
     Reply::Error(format!("{code} {failure}"))
 }

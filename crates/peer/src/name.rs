@@ -1,7 +1,12 @@
 //! The names of locks.
 
 use alloc::{string::String, sync::Arc, vec::Vec};
-use core::{cmp::Ordering, fmt};
+use core::{
+    borrow::Borrow,
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use xxhash_rust::xxh3::xxh3_64;
@@ -10,19 +15,63 @@ use xxhash_rust::xxh3::xxh3_64;
 pub const LONGEST_NAME: usize = 255;
 
 /// The name of a lock, semaphore, group or election: some bytes.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Name(Arc<[u8]>);
+///
+/// Names are looked for much more often than they are listed, so they have the order of their hashes, which is the same on every
+/// member; whoever lists them for people takes [`Listed`].
+#[derive(Clone)]
+pub struct Name {
+    hash: u64,
+    bytes: Arc<[u8]>,
+}
 
-/// By its bytes. Most names that are compared are copies of each other.
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash && (Arc::ptr_eq(&self.bytes, &other.bytes) || self.bytes == other.bytes)
+    }
+}
+
+impl Eq for Name {}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hash.hash(state);
+    }
+}
+
 impl Ord for Name {
     fn cmp(&self, other: &Self) -> Ordering {
-        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+        self.hash.cmp(&other.hash).then_with(|| {
+            let same = Arc::ptr_eq(&self.bytes, &other.bytes); // Most that are compared so far are copies of each other.
+            if same { Ordering::Equal } else { self.bytes.cmp(&other.bytes) }
+        })
     }
 }
 
 impl PartialOrd for Name {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+/// A name among others in the order of their bytes, as people look for it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub struct Listed(pub Name);
+
+impl Ord for Listed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.bytes.cmp(&other.0.bytes)
+    }
+}
+
+impl PartialOrd for Listed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Borrow<[u8]> for Listed {
+    fn borrow(&self) -> &[u8] {
+        self.0.as_bytes()
     }
 }
 
@@ -45,7 +94,7 @@ impl Name {
     pub fn new(bytes: &[u8]) -> Result<Self, NoName> {
         match bytes.len() {
             0 => Err(NoName::Empty),
-            1..=LONGEST_NAME => Ok(Self(bytes.into())),
+            1..=LONGEST_NAME => Ok(Self { hash: xxh3_64(bytes), bytes: bytes.into() }),
             length => Err(NoName::TooLong(length)),
         }
     }
@@ -53,26 +102,26 @@ impl Name {
     /// As it was given.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 
     /// Which of so many shards it belongs to: the same on every member and in every build.
     #[must_use]
     pub fn shard(&self, shards: u16) -> u16 {
         let shards = u64::from(shards.max(1));
-        u16::try_from(xxh3_64(&self.0) % shards).expect("less than the number of shards")
+        u16::try_from(self.hash % shards).expect("less than the number of shards")
     }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&String::from_utf8_lossy(&self.0), f)
+        fmt::Display::fmt(&String::from_utf8_lossy(&self.bytes), f)
     }
 }
 
 impl fmt::Debug for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&String::from_utf8_lossy(&self.0), f)
+        fmt::Debug::fmt(&String::from_utf8_lossy(&self.bytes), f)
     }
 }
 
@@ -81,7 +130,7 @@ impl Serialize for Name {
         if serializer.is_human_readable() {
             serializer.collect_str(self) // What a person reads; bytes that are no text are lost on the way.
         } else {
-            serializer.serialize_bytes(&self.0)
+            serializer.serialize_bytes(&self.bytes)
         }
     }
 }

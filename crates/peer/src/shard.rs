@@ -49,7 +49,8 @@ use crate::{
     ask::{Failure, Kind, Patience, RequestId, SessionId},
     charter::Algorithms,
     fence::Fence,
-    name::Name,
+    keep::KEEPER,
+    name::{Listed, Name},
 };
 
 /// Nanoseconds on the node's own clock.
@@ -90,6 +91,8 @@ pub struct Shard {
     instances: BTreeMap<Name, Instance>,
     /// The clients of this node. They alone say what is held.
     clients: BTreeMap<Name, Clients>,
+    /// Their names, for those who look for one.
+    listed: BTreeSet<Listed>,
     /// What else they want.
     errands: BTreeMap<Name, Errands>,
     /// How many requests and holds of a session there are for each name.
@@ -125,6 +128,7 @@ impl Shard {
             place: None,
             instances: BTreeMap::new(),
             clients: BTreeMap::new(),
+            listed: BTreeSet::new(),
             errands: BTreeMap::new(),
             sessions: BTreeMap::new(),
             floor: 0,
@@ -145,7 +149,10 @@ impl Shard {
             });
         }
         self.note_session(waiter.session, name);
-        let clients = self.clients.entry(name.clone()).or_insert_with(|| Clients::new(waiter.ask.kind()));
+        let clients = self.clients.entry(name.clone()).or_insert_with(|| {
+            self.listed.insert(Listed(name.clone()));
+            Clients::new(waiter.ask.kind())
+        });
         if let Patience::Until(end) = waiter.patience {
             self.timeouts.insert((end, name.clone(), waiter.request));
         }
@@ -323,14 +330,11 @@ impl Shard {
         (self.instances.len(), self.clients.len() + errands.count())
     }
 
-    /// The names that begin so, come after that one and have clients here, in order.
-    pub fn used_names(&self, prefix: &[u8], after: Option<&Name>) -> impl Iterator<Item = Name> {
-        let begins = move |name: &&Name| name.as_bytes().starts_with(prefix);
-        // No name is empty: without a beginning to look for, the first is the first.
-        let first = || Name::new(prefix).map_or(Bound::Unbounded, Bound::Included);
-        let from = after.map_or_else(first, |after| Bound::Excluded(after.clone()));
-        let range = (from, Bound::Unbounded);
-        self.clients.range::<Name, _>(range).map(|(name, _)| name).take_while(begins).cloned()
+    /// The names that begin so, come after that one and have clients here, in the order of their bytes.
+    pub fn used_names(&self, prefix: &[u8], after: Option<&Name>) -> impl Iterator<Item = Listed> {
+        let begins = move |name: &&Listed| name.0.as_bytes().starts_with(prefix);
+        let from = after.map_or(Bound::Included(prefix), |after| Bound::Excluded(after.as_bytes()));
+        self.listed.range::<[u8], _>((from, Bound::Unbounded)).take_while(begins).cloned()
     }
 
     /// Sends something to the home of a name; at the home itself it happens at once.
@@ -353,20 +357,23 @@ impl Shard {
         }
     }
 
-    fn forget_timeout(&mut self, name: &Name, waiter: &Waiter) {
-        if let Patience::Until(end) = waiter.patience {
-            self.timeouts.remove(&(end, name.clone(), waiter.request));
+    fn forget_timeout(&mut self, name: &Name, request: RequestId, patience: Patience) {
+        if let Patience::Until(end) = patience {
+            self.timeouts.remove(&(end, name.clone(), request));
         }
     }
 
     /// One who waited is gone.
     fn forget_waiter(&mut self, name: &Name, waiter: &Waiter) {
-        self.forget_timeout(name, waiter);
+        self.forget_timeout(name, waiter.request, waiter.patience);
         self.forget_session(waiter.session, name);
     }
 
     /// One more request of a session for a name.
     fn note_session(&mut self, session: SessionId, name: &Name) {
+        if session == KEEPER {
+            return; // It never ends, and so nobody asks what it has.
+        }
         *self.sessions.entry(session).or_default().entry(name.clone()).or_default() += 1;
     }
 
@@ -392,6 +399,7 @@ impl Shard {
     fn drop_clients(&mut self, name: &Name) {
         if self.clients.get(name).is_some_and(Clients::is_empty) {
             self.clients.remove(name);
+            self.listed.remove(name.as_bytes());
         }
     }
 }

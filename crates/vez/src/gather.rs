@@ -22,7 +22,7 @@ use vez_peer::{
     fence::Fence,
     identity::{Address, MemberId},
     keep::KEEPER,
-    name::Name,
+    name::{Listed, Name},
 };
 
 use crate::{
@@ -121,7 +121,7 @@ impl Inner {
     }
 
     pub(crate) async fn list(&self, prefix: &[u8], most: usize) -> Listing {
-        let mut names: BTreeMap<Name, Vec<Report>> = BTreeMap::new();
+        let mut names: BTreeMap<Listed, Vec<Report>> = BTreeMap::new();
         let (mut silent, mut more) = (Vec::new(), false);
         let mut open: Vec<Member> = self.members().into_iter().map(Member::new).collect();
         while !open.is_empty() {
@@ -137,7 +137,7 @@ impl Inner {
                 member.after = reports.last().map(|report| report.name.clone());
                 member.told += reports.len();
                 for report in reports {
-                    names.entry(report.name.clone()).or_default().push(report);
+                    names.entry(Listed(report.name.clone())).or_default().push(report);
                 }
                 // Of each as many as are wanted of all: what is shown is then all that there is to each name.
                 member.done = !there_is_more || member.after.is_none() || member.told >= most;
@@ -146,7 +146,7 @@ impl Inner {
             open.retain(|member| !member.done);
         }
         more |= names.len() > most;
-        let picture = |(name, reports)| Picture { name, reports, silent: Vec::new() };
+        let picture = |(Listed(name), reports)| Picture { name, reports, silent: Vec::new() };
         Listing { names: names.into_iter().take(most).map(picture).collect(), silent, more }
     }
 

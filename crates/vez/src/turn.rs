@@ -20,6 +20,8 @@ use vez_peer::{
     name::{Name, NoName},
 };
 
+use crate::asking;
+
 /// Who gives turns: a [`Node`](crate::Node) in this process, or one elsewhere by a [`Client`](crate::Client).
 pub trait Service: sealed::Service {}
 
@@ -105,9 +107,8 @@ impl<'a, S: Service> Turn<'a, S> {
 }
 
 impl What {
-    fn all(mut names: Vec<Name>) -> Result<Self, NoName> {
-        names.sort();
-        names.dedup();
+    fn all(names: Vec<Name>) -> Result<Self, NoName> {
+        let names = asking::in_order(names);
         match &names[..] {
             [] => Err(NoName::Empty),
             [one] => Ok(Self::One(one.clone(), Ask::Lock)),

@@ -9,7 +9,7 @@ use crate::{
     charter::Charter,
     identity::{Address, ClusterId, Incarnation, MemberId},
     lane::Lane,
-    name::Name,
+    name::{Listed, Name},
     shard::{Nanos, Why},
     view::{View, ViewNumber},
 };
@@ -207,15 +207,14 @@ impl Peer {
         self.me.id
     }
 
-    /// The names that begin so, come after that one and have clients here, in order, up to a number of them.
+    /// The names that begin so, come after that one and have clients here, in the order of their bytes, up to a number of them.
     #[must_use]
     pub fn used_names(&self, prefix: &[u8], after: Option<&Name>, most: usize) -> Vec<Name> {
-        let mut names: Vec<Name> = Vec::new();
+        let mut names: Vec<Listed> = Vec::new();
         for lane in &self.lanes {
             names.extend(lane.shard.used_names(prefix, after).take(most));
         }
         names.sort();
-        names.truncate(most);
-        names
+        names.into_iter().take(most).map(|listed| listed.0).collect()
     }
 }

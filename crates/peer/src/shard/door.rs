@@ -15,7 +15,8 @@ impl Shard {
         let asked = waiter.ask.kind();
         self.may_be(name, asked)?;
         waiter.ask.is_sound(name)?;
-        if let Some(clients) = self.clients.get(name)
+        let clients = self.clients.get(name);
+        if let Some(clients) = clients
             && clients.kind != asked
         {
             return Err(Failure::Mismatch { name: name.clone(), is: clients.kind, asked });
@@ -24,11 +25,12 @@ impl Shard {
             if !self.is_settled() {
                 return Err(Failure::Settling(place.view.number));
             }
-            if asked == Kind::Lock && self.is_busy_here(name) {
+            let has_clients = clients.is_some_and(|clients| !clients.is_empty());
+            if asked == Kind::Lock && (has_clients || self.is_in_line_for_nobody(name)) {
                 return Err(Failure::Busy(name.clone()));
             }
         }
-        self.has_room(name, self.clients.get(name).map(Clients::len))
+        self.has_room(name, clients.map(Clients::len))
     }
 
     /// Whether a name can be that at all. Whoever asks for a lock of another algorithm than fila may never meet its home, which

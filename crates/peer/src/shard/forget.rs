@@ -10,7 +10,7 @@ use core::mem::discriminant;
 use serde::Serialize;
 use vez_algorithms::Phase;
 
-use super::{Effect, Effects, Instance, Message, Nanos, Shard, settle::Settling, turns::Turn};
+use super::{Clients, Effect, Effects, Instance, Message, Nanos, Shard, settle::Settling, turns::Turn};
 use crate::{ask::Kind, name::Name};
 
 /// Since when nobody uses a name.
@@ -37,6 +37,11 @@ impl Instance {
         }
     }
 
+    /// Whether clients of this node hold it or want it as what it is. Those who take it for something else are told so.
+    fn is_used_by(&self, clients: &Clients) -> bool {
+        !clients.is_empty() && discriminant(&self.kind()) == discriminant(&clients.kind)
+    }
+
     /// What it is known as.
     pub(super) fn kind(&self) -> Kind {
         match self {
@@ -49,8 +54,10 @@ impl Instance {
 impl Shard {
     /// If nobody uses a name, forgets what can be forgotten at once, and looks again after a while.
     pub(super) fn rest(&mut self, now: Nanos, name: &Name) {
-        let used = self.is_in_use(name);
-        let Some(instance) = self.instances.get_mut(name).filter(|_| !used) else { return };
+        let Some(instance) = self.instances.get_mut(name) else { return };
+        if self.clients.get(name).is_some_and(|clients| instance.is_used_by(clients)) {
+            return;
+        }
         if let Instance::Lock(lock) = instance
             && lock.turns.knows_nothing()
         {
@@ -66,12 +73,6 @@ impl Shard {
         }
     }
 
-    /// Whether a client of this node holds or wants a name as what it is. One that takes it for something else is told so.
-    fn is_in_use(&self, name: &Name) -> bool {
-        let (Some(instance), Some(clients)) = (self.instances.get(name), self.clients.get(name)) else { return false };
-        !clients.is_empty() && discriminant(&instance.kind()) == discriminant(&clients.kind)
-    }
-
     /// Nothing is known of a name any more, and so there is nothing to look at.
     pub(super) fn drop_instance(&mut self, name: &Name) {
         let Some(mut instance) = self.instances.remove(name) else { return };
@@ -82,8 +83,8 @@ impl Shard {
 
     /// Looks whether a name has not been used for long enough.
     pub(super) fn check_idle(&mut self, now: Nanos, name: &Name, out: &mut Effects) {
-        let used = self.is_in_use(name);
         let Some(instance) = self.instances.get_mut(name) else { return };
+        let used = self.clients.get(name).is_some_and(|clients| instance.is_used_by(clients));
         let idle = !used && instance.is_idle();
         let rest = instance.rest();
         let due = rest.since.saturating_add(self.habits.idle);

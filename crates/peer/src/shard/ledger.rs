@@ -249,7 +249,7 @@ impl Shard {
         let Some(waiter) = waiter else {
             return self.send_home(now, name, |name| Message::Release { name, request }, out);
         };
-        self.forget_timeout(name, &waiter);
+        self.forget_timeout(name, waiter.request, waiter.patience);
         let session = waiter.session;
         self.clients.get_mut(name).expect("it has a client").hold(waiter, fence, now);
         if let Some(size) = size {

@@ -39,14 +39,12 @@ impl Lock {
 }
 
 impl Shard {
-    /// Whether somebody here holds the lock or waits for it, or a request for it is known to stand in line for nobody.
-    pub(super) fn is_busy_here(&self, name: &Name) -> bool {
-        let has_clients = self.is_wanted(name);
-        let in_line = match self.instances.get(name) {
+    /// Whether a request for the lock is known to stand in line for nobody.
+    pub(super) fn is_in_line_for_nobody(&self, name: &Name) -> bool {
+        match self.instances.get(name) {
             Some(Instance::Lock(lock)) => lock.turns.is_for_nobody(),
             Some(Instance::Book(_)) | None => false,
-        };
-        has_clients || in_line
+        }
     }
 
     /// What is held is entered again: by a request like any other, before there are any others.
@@ -63,11 +61,14 @@ impl Shard {
         let Some(clients) = self.clients.get(name) else { return };
         let Some(first) = clients.waiting.front() else { return };
         let (session, request, tries) = (first.session, first.request, first.patience == Patience::Try);
-        self.make_way(name, Kind::Lock, out);
         if let Some(Instance::Book(book)) = self.instances.get(name) {
-            let failure = Failure::Mismatch { name: name.clone(), is: book.kind(), asked: Kind::Lock };
-            self.withdraw(now, name, request, out);
-            return out.push(Effect::Failed { session, request, name: name.clone(), failure });
+            let is = book.kind();
+            self.make_way(name, Kind::Lock, out);
+            if self.instances.contains_key(name) {
+                let failure = Failure::Mismatch { name: name.clone(), is, asked: Kind::Lock };
+                self.withdraw(now, name, request, out);
+                return out.push(Effect::Failed { session, request, name: name.clone(), failure });
+            }
         }
         let turns = &self.make_lock(name).turns;
         let (idle, pulling, for_nobody) = (turns.phase() == Phase::Idle, turns.is_pulling(), turns.is_for_nobody());
@@ -112,7 +113,6 @@ impl Shard {
         }
         self.turn(now, name, Turn::Release, out);
         self.serve_lock(now, name, out);
-        self.rest(now, name);
     }
 
     fn visits(&self, name: &Name) -> u32 {
@@ -247,8 +247,8 @@ impl Shard {
         loop {
             let Some(Instance::Lock(lock)) = self.instances.get_mut(name) else { return };
             let clients = self.clients.get_mut(name).filter(|_| settled);
-            let waiter = clients.and_then(|clients| clients.waiting.pop_front());
-            let Some(waiter) = waiter else { return self.turn(now, name, Turn::Release, out) };
+            let waiter = clients.and_then(|clients| clients.waiting.pop_front().map(|waiter| (waiter, clients)));
+            let Some((waiter, clients)) = waiter else { return self.turn(now, name, Turn::Release, out) };
             let (session, request) = (waiter.session, waiter.request);
             let counter = lock.counter.as_mut().expect("the counter is where the token is");
             if *counter >= LATE_COUNTER {
@@ -263,8 +263,9 @@ impl Shard {
             *counter += 1;
             lock.told_idle = false;
             lock.visit += u32::from(others_wait);
-            self.forget_timeout(name, &waiter);
-            self.clients.get_mut(name).expect("it has a client").hold(waiter, fence, now);
+            let patience = waiter.patience;
+            clients.hold(waiter, fence, now);
+            self.forget_timeout(name, request, patience);
             return out.push(Effect::Granted { session, request, name: name.clone(), fence, floor: fence });
         }
     }

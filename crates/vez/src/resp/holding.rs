@@ -16,7 +16,7 @@ use super::{
     words,
 };
 use crate::{
-    asking::Several,
+    asking::{self, Several},
     clock::{self, Nanos},
     engine::{Asked, Ending},
     guard::Guard,
@@ -120,9 +120,7 @@ impl Connection {
     fn take_all(&mut self, names: Vec<Name>, patience: Patience, ttl: Option<Nanos>, elsewhere: bool) -> Step {
         let (inner, who) = (Arc::clone(&self.seat.inner), self.seat.who());
         Step::Wait(Box::pin(async move {
-            let mut sorted = names.clone();
-            sorted.sort();
-            sorted.dedup();
+            let sorted = asking::in_order(names.clone());
             let taken = inner.acquire_all(&who, &sorted, patience, elsewhere).await;
             let result = taken.map(|several| Holding::Several(several, names));
             Outcome::Taken(Box::new(Taken { result, ttl }))

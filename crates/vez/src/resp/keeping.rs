@@ -247,9 +247,7 @@ impl Inner {
 
     /// All of them, or none.
     async fn set_all(&self, by: &Arc<str>, keys: &[Name], value: &[u8], ttl: Nanos) -> Result<Reply, Unfound> {
-        let mut names = keys.to_vec();
-        names.sort();
-        names.dedup();
+        let names = asking::in_order(keys.to_vec());
         let mut had = HadSoFar { inner: self, value, names: Vec::new() };
         for name in names {
             if !self.set_now(by, &name, value, ttl).await? {

@@ -24,10 +24,13 @@ mod up;
 mod voice;
 mod wrap;
 
-use std::{future::Future, process::ExitCode};
+use std::{future::Future, num::NonZero, process::ExitCode, thread::available_parallelism};
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
+
+/// So much is done at most before it is looked again which sockets have something to read.
+const BATCH: u32 = 256;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -67,10 +70,10 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self {
-            Self::Up(args) => threads(args.run()),
+            Self::Up(args) => node_threads(args.run()),
             Self::Node(args) => {
                 args.detach()?;
-                threads(args.run())
+                node_threads(args.run())
             }
             Self::Lock(args) => one_thread(args.run()),
             Self::Sem(args) => one_thread(args.run()),
@@ -95,7 +98,17 @@ fn one_thread(run: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     runtime.context("cannot begin")?.block_on(run)
 }
 
-/// Runs a node.
+/// Runs a node. Those whom it serves are on the same machine, and half of the processors are theirs: with more threads a node does
+/// less, for what one of them has in its cache the other has to fetch.
+fn node_threads(run: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+    let processors = available_parallelism().map_or(1, NonZero::get);
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    // All who have said something are heard before it is looked who else has.
+    runtime.worker_threads((processors / 2).max(1)).event_interval(BATCH);
+    runtime.enable_all().build().context("cannot begin")?.block_on(run)
+}
+
+/// Runs nodes and those whom they serve.
 fn threads(run: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.context("cannot begin")?.block_on(run)

@@ -16,6 +16,9 @@ use crate::{
     view::View,
 };
 
+/// Room for so many effects is kept for the next time.
+const MOST_ROOM: usize = 64;
+
 /// One part of the lock table, and its links to the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
@@ -25,13 +28,15 @@ pub(crate) struct Lane {
     outbox: BTreeMap<NodeId, Vec<Item>>,
     /// How many tokens of locks were passed on.
     pub handovers: u64,
+    /// Room for effects, used again and again.
+    room: Effects,
     /// When the next thing is due. Clients come often, and find nothing changed in all shards but one.
     due: Option<Nanos>,
 }
 
 impl Lane {
     pub(crate) fn new(shard: Shard) -> Self {
-        Self { shard, links: BTreeMap::new(), outbox: BTreeMap::new(), handovers: 0, due: None }
+        Self { shard, links: BTreeMap::new(), outbox: BTreeMap::new(), handovers: 0, room: Vec::new(), due: None }
     }
 
     /// A new view: nothing of the old one is sent any more.
@@ -44,7 +49,7 @@ impl Lane {
 
     /// Something happens to the shard. What it sends goes through the links; the rest comes back.
     pub(crate) fn run(&mut self, now: Nanos, happen: impl FnOnce(&mut Shard, &mut Effects)) -> Effects {
-        let mut effects = Vec::new();
+        let mut effects = core::mem::take(&mut self.room);
         happen(&mut self.shard, &mut effects);
         let rest = if effects.iter().any(|effect| matches!(effect, Effect::Send(..))) {
             self.send(now, effects)
@@ -53,6 +58,14 @@ impl Lane {
         };
         self.look_ahead();
         rest
+    }
+
+    /// What came back was carried out: the next time there is room for as much.
+    pub(crate) fn reuse(&mut self, room: Effects) {
+        assert!(room.is_empty(), "nothing is lost");
+        if room.capacity() <= MOST_ROOM {
+            self.room = room;
+        }
     }
 
     /// Hands what is to be sent to the links; the rest comes back.

@@ -2,7 +2,6 @@
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::{
-    borrow::Borrow,
     cmp::Ordering,
     fmt,
     hash::{Hash, Hasher},
@@ -17,7 +16,7 @@ pub const LONGEST_NAME: usize = 255;
 /// The name of a lock, semaphore, group or election: some bytes.
 ///
 /// Names are looked for much more often than they are listed, so they have the order of their hashes, which is the same on every
-/// member; whoever lists them for people takes [`Listed`].
+/// member. Whoever lists them for people [sorts](Self::by_bytes) them.
 #[derive(Clone)]
 pub struct Name {
     hash: u64,
@@ -53,28 +52,6 @@ impl PartialOrd for Name {
     }
 }
 
-/// A name among others in the order of their bytes, as people look for it.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
-pub struct Listed(pub Name);
-
-impl Ord for Listed {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.bytes.cmp(&other.0.bytes)
-    }
-}
-
-impl PartialOrd for Listed {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Borrow<[u8]> for Listed {
-    fn borrow(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-}
-
 /// What is no name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NoName {
@@ -103,6 +80,12 @@ impl Name {
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The order that people look for it in.
+    #[must_use]
+    pub fn by_bytes(&self, other: &Self) -> Ordering {
+        self.bytes.cmp(&other.bytes)
     }
 
     /// Which of so many shards it belongs to: the same on every member and in every build.

@@ -33,7 +33,6 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use core::ops::Bound;
 
 pub use clients::{Clients, Hold, Waiter};
 pub use effect::{Effect, Effects};
@@ -50,7 +49,7 @@ use crate::{
     charter::Algorithms,
     fence::Fence,
     keep::KEEPER,
-    name::{Listed, Name},
+    name::Name,
 };
 
 /// Nanoseconds on the node's own clock.
@@ -91,8 +90,6 @@ pub struct Shard {
     instances: BTreeMap<Name, Instance>,
     /// The clients of this node. They alone say what is held.
     clients: BTreeMap<Name, Clients>,
-    /// Their names, for those who look for one.
-    listed: BTreeSet<Listed>,
     /// What else they want.
     errands: BTreeMap<Name, Errands>,
     /// How many requests and holds of a session there are for each name.
@@ -128,7 +125,6 @@ impl Shard {
             place: None,
             instances: BTreeMap::new(),
             clients: BTreeMap::new(),
-            listed: BTreeSet::new(),
             errands: BTreeMap::new(),
             sessions: BTreeMap::new(),
             floor: 0,
@@ -149,10 +145,7 @@ impl Shard {
             });
         }
         self.note_session(waiter.session, name);
-        let clients = self.clients.entry(name.clone()).or_insert_with(|| {
-            self.listed.insert(Listed(name.clone()));
-            Clients::new(waiter.ask.kind())
-        });
+        let clients = self.clients.entry(name.clone()).or_insert_with(|| Clients::new(waiter.ask.kind()));
         if let Patience::Until(end) = waiter.patience {
             self.timeouts.insert((end, name.clone(), waiter.request));
         }
@@ -330,11 +323,9 @@ impl Shard {
         (self.instances.len(), self.clients.len() + errands.count())
     }
 
-    /// The names that begin so, come after that one and have clients here, in the order of their bytes.
-    pub fn used_names(&self, prefix: &[u8], after: Option<&Name>) -> impl Iterator<Item = Listed> {
-        let begins = move |name: &&Listed| name.0.as_bytes().starts_with(prefix);
-        let from = after.map_or(Bound::Included(prefix), |after| Bound::Excluded(after.as_bytes()));
-        self.listed.range::<[u8], _>((from, Bound::Unbounded)).take_while(begins).cloned()
+    /// The names that have clients here.
+    pub fn used_names(&self) -> impl Iterator<Item = &Name> {
+        self.clients.keys()
     }
 
     /// Sends something to the home of a name; at the home itself it happens at once.
@@ -399,7 +390,6 @@ impl Shard {
     fn drop_clients(&mut self, name: &Name) {
         if self.clients.get(name).is_some_and(Clients::is_empty) {
             self.clients.remove(name);
-            self.listed.remove(name.as_bytes());
         }
     }
 }

@@ -58,7 +58,10 @@ fn hear(peer: &mut Peer, from: MemberId, body: Body) -> Vec<Effect> {
 fn answer(peer: &mut Peer, charter: Charter) -> Membership {
     let effects = hear(peer, ASKER, Body::Membership(Membership::Join { charter, sent: 0 }));
     let answers = effects.into_iter().filter_map(|effect| match effect {
-        Effect::Send(_, Frame { body: Body::Membership(answer), to: Some(ASKER), .. }) => Some(answer),
+        Effect::Send(_, frame) if frame.to == Some(ASKER) => match frame.body {
+            Body::Membership(answer) => Some(answer),
+            _ => None,
+        },
         _ => None,
     });
     answers.last().expect("there is an answer")

@@ -75,7 +75,7 @@ impl Five {
                         self.renewed.push((peer, to, *sent));
                     }
                     if self.apart.contains(&peer) == self.apart.contains(&to) {
-                        self.flying.push_back((to, Box::new(frame)));
+                        self.flying.push_back((to, frame));
                     }
                 }
                 Effect::Persist(_) => written = true,

@@ -63,7 +63,9 @@ fn of_two_views_that_come_at_once_only_the_last_is_spoken_in() {
     assert!(effects.contains(&Effect::Entered(103)) && effects.contains(&Effect::Entered(104)));
     let mut reentries = 0;
     for effect in &effects {
-        if let Effect::Send(_, Frame { body: Body::Shard { view, items, .. }, .. }) = effect {
+        if let Effect::Send(_, frame) = effect
+            && let Body::Shard { view, items, .. } = &frame.body
+        {
             assert_eq!(*view, 104);
             let is_reentry = |item: &&Item| matches!(item, Item::Message(_, Message::Reenter { .. }));
             reentries += items.iter().filter(is_reentry).count();
@@ -113,9 +115,8 @@ fn whoever_was_removed_keeps_its_disk_if_only_the_end_of_the_log_gives_it_a_vote
         let (cluster, incarnation) = (Some(CLUSTER), Incarnation(2));
         let frame = Frame { cluster, from: OTHER, incarnation, address, to: Some(ME), body };
         let effects = lone.handle(JOINED, Input::Frame(Box::new(frame)));
-        let retired = effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Send(_, Frame { body: Body::Membership(Membership::Retired), .. })));
+        let is_it = |frame: &Frame| matches!(frame.body, Body::Membership(Membership::Retired));
+        let retired = effects.iter().any(|effect| matches!(effect, Effect::Send(_, frame) if is_it(frame)));
         assert_eq!(retired, !votes);
     }
 }
@@ -154,9 +155,8 @@ fn a_leader_renews_nobody_before_it_knows_what_was_agreed_on_before_it() {
         let frame = Frame { cluster, from, incarnation: Incarnation(1), address, to: Some(me), body };
         happen(peer, Input::Frame(Box::new(frame)))
     };
-    let is_renewal = |effect: &Effect| {
-        matches!(effect, Effect::Send(_, Frame { body: Body::Membership(Membership::Renewed { .. }), .. }))
-    };
+    let renews = |frame: &Frame| matches!(frame.body, Body::Membership(Membership::Renewed { .. }));
+    let is_renewal = |effect: &Effect| matches!(effect, Effect::Send(_, frame) if renews(frame));
     happen(&mut peer, Input::Tick);
     say(&mut peer, other, Body::Agreement(Agreement::PreVoteAnswer { term: 2, granted: true }));
     say(&mut peer, other, Body::Agreement(Agreement::VoteAnswer { term: 2, granted: true }));

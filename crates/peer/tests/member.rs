@@ -76,7 +76,7 @@ impl Few {
         for effect in effects {
             match &effect {
                 Effect::Send(to, frame) => {
-                    next.push_back((to.as_str().parse().expect("a number"), Input::Frame(Box::new(frame.clone()))));
+                    next.push_back((to.as_str().parse().expect("a number"), Input::Frame(frame.clone())));
                 }
                 Effect::Persist(batch) => {
                     self.disks.entry(id).or_insert_with(Disk::empty).write(batch);

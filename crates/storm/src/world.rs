@@ -260,7 +260,7 @@ impl<'a> World<'a> {
                 let to = machine_at(&address);
                 let times = self.network.send(self.now, machine, to);
                 for time in times {
-                    self.at(time, Event::Arrives(to, Box::new(frame.clone())));
+                    self.at(time, Event::Arrives(to, frame.clone()));
                 }
             }
             Effect::Persist(batch) => {
@@ -280,7 +280,7 @@ impl<'a> World<'a> {
                 let incarnation = place.incarnation;
                 let Some(process) = &mut place.process else { return Ok(()) };
                 assert!(process.writing.is_none(), "a batch is being written already");
-                process.writing = Some(batch);
+                process.writing = Some(*batch);
                 self.at(self.now + takes, Event::Written(machine, incarnation));
             }
             Effect::Entered(view) => {

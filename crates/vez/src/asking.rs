@@ -143,7 +143,7 @@ pub(crate) fn is_passing(failure: &Failure) -> bool {
 /// Several names as they are asked for, one after the other: in the same order wherever that is, so that nobody who has one waits
 /// for somebody who has the next and waits for that one.
 pub(crate) fn in_order(mut names: Vec<Name>) -> Vec<Name> {
-    names.sort_unstable_by(|one, other| one.as_bytes().cmp(other.as_bytes()));
+    names.sort_unstable_by(Name::by_bytes);
     names.dedup();
     names
 }

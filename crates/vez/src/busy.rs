@@ -54,7 +54,7 @@ impl Busy {
     pub(crate) fn busiest(&self, most: usize) -> Vec<(Name, u32)> {
         let share = |count: u64| u32::try_from(count * 1_000_000 / self.samples.max(1)).unwrap_or(1_000_000);
         let mut all: Vec<_> = self.counts.iter().map(|(name, count)| (name.clone(), share(*count))).collect();
-        all.sort_by(|(one, its), (other, others)| others.cmp(its).then_with(|| one.as_bytes().cmp(other.as_bytes())));
+        all.sort_by(|(one, its), (other, others)| others.cmp(its).then_with(|| one.by_bytes(other)));
         all.truncate(most);
         all
     }

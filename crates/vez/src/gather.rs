@@ -1,7 +1,6 @@
 //! Asking all members: what is known of names anywhere in the cluster.
 
 use std::{
-    collections::BTreeMap,
     future::{Future, poll_fn},
     sync::{
         Arc,
@@ -22,7 +21,7 @@ use vez_peer::{
     fence::Fence,
     identity::{Address, MemberId},
     keep::KEEPER,
-    name::{Listed, Name},
+    name::Name,
 };
 
 use crate::{
@@ -121,7 +120,7 @@ impl Inner {
     }
 
     pub(crate) async fn list(&self, prefix: &[u8], most: usize) -> Listing {
-        let mut names: BTreeMap<Listed, Vec<Report>> = BTreeMap::new();
+        let mut names: FxHashMap<Name, Vec<Report>> = FxHashMap::default();
         let (mut silent, mut more) = (Vec::new(), false);
         let mut open: Vec<Member> = self.members().into_iter().map(Member::new).collect();
         while !open.is_empty() {
@@ -137,7 +136,7 @@ impl Inner {
                 member.after = reports.last().map(|report| report.name.clone());
                 member.told += reports.len();
                 for report in reports {
-                    names.entry(Listed(report.name.clone())).or_default().push(report);
+                    names.entry(report.name.clone()).or_default().push(report);
                 }
                 // Of each as many as are wanted of all: what is shown is then all that there is to each name.
                 member.done = !there_is_more || member.after.is_none() || member.told >= most;
@@ -146,8 +145,11 @@ impl Inner {
             open.retain(|member| !member.done);
         }
         more |= names.len() > most;
-        let picture = |(Listed(name), reports)| Picture { name, reports, silent: Vec::new() };
-        Listing { names: names.into_iter().take(most).map(picture).collect(), silent, more }
+        let picture = |(name, reports)| Picture { name, reports, silent: Vec::new() };
+        let mut names: Vec<Picture> = names.into_iter().map(picture).collect();
+        names.sort_unstable_by(|one, other| one.name.by_bytes(&other.name));
+        names.truncate(most);
+        Listing { names, silent, more }
     }
 
     /// How all members are, and who said nothing in time.

@@ -4,13 +4,14 @@ mod load;
 mod redis;
 mod table;
 
-use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::json;
 use vez::Node;
 
 use self::load::Rate;
+use super::stop::Stop;
 use crate::output::{print, progress, thousands};
 
 /// Each thing is measured so often, in turns with what it is compared with: a machine is never the same for long.
@@ -70,15 +71,11 @@ impl Args {
         ensure!(range.contains(&self.seconds), "seconds is {}; take 0.05 to 60, such as --seconds 1", self.seconds);
         let time = Duration::from_secs_f64(self.seconds);
         let folder = std::env::temp_dir().join(format!("vez-bench-{}", std::process::id()));
-        let said = match &self.redis {
-            Some(redis) => {
-                let compared = redis::compare(redis, &folder, time).await;
-                compared.map(|compared| if self.json { compared.as_json() } else { compared.words() })
-            }
-            None => {
-                let measured = measure(&folder, time).await;
-                measured.map(|measured| if self.json { as_json(&measured) } else { words(&measured) })
-            }
+        // Whatever ends it, nodes and folder are not left behind.
+        let mut stop = Stop::new()?;
+        let said = tokio::select! {
+            said = self.said(&folder, time) => said,
+            () = stop.told() => Err(anyhow!("stopped before it was done")),
         };
         std::fs::remove_dir_all(&folder).ok(); // What was not made need not be removed.
         print(&said?)?;
@@ -86,7 +83,18 @@ impl Args {
     }
 }
 
-async fn measure(folder: &std::path::Path, time: Duration) -> Result<Measured> {
+impl Args {
+    async fn said(&self, folder: &Path, time: Duration) -> Result<String> {
+        if let Some(redis) = &self.redis {
+            let compared = redis::compare(redis, folder, time).await?;
+            return Ok(if self.json { compared.as_json() } else { compared.words() });
+        }
+        let measured = measure(folder, time).await?;
+        Ok(if self.json { as_json(&measured) } else { words(&measured) })
+    }
+}
+
+async fn measure(folder: &Path, time: Duration) -> Result<Measured> {
     let mut nodes: Vec<Arc<Node>> = Vec::new();
     for number in 1..=NODES {
         let builder = Node::builder(number, folder.join(number.to_string())).client_addr("127.0.0.1:0");

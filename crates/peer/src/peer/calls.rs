@@ -185,7 +185,7 @@ impl Peer {
                 continue;
             }
             let effects = self.lanes[shard].run(cx.now, |shard, out| shard.end_session(cx.now, session, out));
-            self.carry_out(effects, cx);
+            self.carry_out(shard, effects, cx);
         }
     }
 
@@ -217,8 +217,8 @@ impl Peer {
         happen: impl FnOnce(Nanos, &mut Shard, &mut shard::Effects),
     ) {
         let now = cx.now;
-        let lane = &mut self.lanes[usize::from(name.shard(self.charter.shards))];
-        let effects = lane.run(now, |shard, out| happen(now, shard, out));
-        self.carry_out(effects, cx);
+        let shard = usize::from(name.shard(self.charter.shards));
+        let effects = self.lanes[shard].run(now, |shard, out| happen(now, shard, out));
+        self.carry_out(shard, effects, cx);
     }
 }

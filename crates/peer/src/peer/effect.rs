@@ -1,5 +1,7 @@
 //! What a process wants done.
 
+use alloc::boxed::Box;
+
 use super::Stopped;
 use crate::{
     agreement::Batch,
@@ -17,9 +19,9 @@ use crate::{
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// Send a frame. It may get lost, be doubled, and overtake others.
-    Send(Address, Frame),
+    Send(Address, Box<Frame>),
     /// Write this, all or nothing, and say [`Input::Written`](super::Input::Written).
-    Persist(Batch),
+    Persist(Box<Batch>),
     /// Tell a client that it is inside.
     Granted {
         /// Whose request.

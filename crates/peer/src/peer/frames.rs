@@ -1,6 +1,6 @@
 //! Frames that come, and frames that go.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use vez_algorithms::NodeId;
 
@@ -41,7 +41,7 @@ impl Peer {
                     return self.blame(node, "a shard that there is not", cx);
                 };
                 let effects = lane.receive(cx.now, node, items);
-                self.carry_out(effects, cx);
+                self.carry_out(usize::from(shard), effects, cx);
             }
         }
     }
@@ -70,8 +70,8 @@ impl Peer {
     }
 
     /// Does what a shard wants done.
-    pub(super) fn carry_out(&mut self, effects: Vec<shard::Effect>, cx: &mut Cx<'_>) {
-        for effect in effects {
+    pub(super) fn carry_out(&mut self, shard: usize, mut effects: shard::Effects, cx: &mut Cx<'_>) {
+        for effect in effects.drain(..) {
             match effect {
                 shard::Effect::Granted { session: KEEPER, name, fence, .. } => self.had(&name, fence, cx),
                 shard::Effect::Failed { session: KEEPER, request, name, failure } => {
@@ -97,6 +97,7 @@ impl Peer {
                 shard::Effect::Send(..) => unreachable!("the lane has taken it"),
             }
         }
+        self.lanes[shard].reuse(effects);
     }
 
     /// A member did what it cannot do, if it runs the same code.
@@ -123,7 +124,7 @@ impl Peer {
         for shard in 0..self.lanes.len() {
             if self.lanes[shard].deadline().is_some_and(|due| due <= cx.now) {
                 let effects = self.lanes[shard].tick(cx.now);
-                self.carry_out(effects, cx);
+                self.carry_out(shard, effects, cx);
             }
         }
     }
@@ -157,6 +158,6 @@ impl Peer {
         }
         let Identity { id: from, incarnation, address: mine } = self.me.clone();
         let frame = Frame { cluster: self.cluster, from, incarnation, address: mine, to, body };
-        cx.effects.push(Effect::Send(address, frame));
+        cx.effects.push(Effect::Send(address, Box::new(frame)));
     }
 }

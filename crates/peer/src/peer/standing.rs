@@ -125,7 +125,7 @@ impl Peer {
         let node = node.expect("it is a member");
         for shard in 0..self.lanes.len() {
             let effects = self.lanes[shard].install(cx.now, view.clone(), node);
-            self.carry_out(effects, cx);
+            self.carry_out(shard, effects, cx);
         }
         for frame in core::mem::take(&mut self.parked) {
             self.on_frame(frame, cx);
@@ -138,7 +138,7 @@ impl Peer {
         member.leaving = true;
         for shard in 0..self.lanes.len() {
             let effects = self.lanes[shard].run(cx.now, |shard, out| shard.turn_away(cx.now, &Failure::Leaving, out));
-            self.carry_out(effects, cx);
+            self.carry_out(shard, effects, cx);
         }
     }
 

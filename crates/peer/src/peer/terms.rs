@@ -1,6 +1,6 @@
 //! What a leader does, and what the log says.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use super::{
     Cx, Effect, Peer,
@@ -27,7 +27,7 @@ impl Peer {
             }
             match event {
                 Event::Send(to, message) => self.send_to(to, Body::Agreement(message), cx),
-                Event::Persist(batch) => cx.effects.push(Effect::Persist(batch)),
+                Event::Persist(batch) => cx.effects.push(Effect::Persist(Box::new(batch))),
                 Event::Viewed(view) => {
                     self.cluster = self.agreement.views().map(|views| views.cluster);
                     self.learn_addresses();

@@ -7,6 +7,7 @@
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use vez_algorithms::{
     Effect, EffectOf, Input, Never, NodeId, Phase, act,
     mutex::{
@@ -75,6 +76,8 @@ pub(super) enum Turn {
 
 /// What an algorithm wants done.
 pub(super) type TurnEffect = Effect<TurnMessage, Never, Output>;
+/// It is seldom more than one thing.
+type TurnEffects = SmallVec<[TurnEffect; 1]>;
 
 /// The same for each of the other algorithms.
 macro_rules! plain {
@@ -140,7 +143,7 @@ impl Turns {
     }
 
     /// Something happens.
-    pub(super) fn happen(&mut self, me: NodeId, turn: Turn) -> Vec<TurnEffect> {
+    pub(super) fn happen(&mut self, me: NodeId, turn: Turn) -> TurnEffects {
         match self {
             Self::Fila(fila) => happen_to_fila(fila, me, turn),
             Self::FilaForest(plain) => plain.happen(me, turn, TurnMessage::FilaForest, |message| match message {
@@ -207,7 +210,7 @@ impl TurnMessage {
 
 const NOT_THIS: &str = "a message of another algorithm";
 
-fn happen_to_fila(fila: &mut Fila, me: NodeId, turn: Turn) -> Vec<TurnEffect> {
+fn happen_to_fila(fila: &mut Fila, me: NodeId, turn: Turn) -> TurnEffects {
     let mut effects: Vec<EffectOf<Fila>> = Vec::new();
     let out = &mut effects;
     match turn {
@@ -237,7 +240,7 @@ impl<P: TokenBased> Plain<P> {
         turn: Turn,
         name: impl Fn(P::Message) -> TurnMessage,
         own: impl Fn(TurnMessage) -> Option<P::Message>,
-    ) -> Vec<TurnEffect> {
+    ) -> TurnEffects {
         let mut effects: Vec<EffectOf<P>> = Vec::new();
         match turn {
             Turn::Request => self.request(me, &mut effects),

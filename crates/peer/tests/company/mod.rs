@@ -107,7 +107,7 @@ impl Company {
         for effect in effects {
             match effect {
                 Effect::Send(to, frame) if !(self.lost)(&frame) => {
-                    self.flying.push_back((to.as_str().parse().expect("a number"), Box::new(frame)));
+                    self.flying.push_back((to.as_str().parse().expect("a number"), frame));
                 }
                 Effect::Send(..) => {}
                 Effect::Persist(batch) => {

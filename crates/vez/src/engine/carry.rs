@@ -20,10 +20,10 @@ impl Engine {
     pub(super) fn carry_out(self: &Arc<Self>, core: &mut Core, mut effects: Vec<Effect>, now: Nanos) {
         for effect in effects.drain(..) {
             match effect {
-                Effect::Send(to, frame) => core.links.send(&to, &Letter::Frame(Box::new(frame))),
+                Effect::Send(to, frame) => core.links.send(&to, &Letter::Frame(frame)),
                 Effect::Persist(batch) => {
                     if let Some(disk) = &core.disk {
-                        disk.write(core.life, batch);
+                        disk.write(core.life, *batch);
                     }
                 }
                 Effect::Granted { session, request, name, fence, floor, .. } => {

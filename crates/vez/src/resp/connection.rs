@@ -5,7 +5,7 @@ use std::{
     future::Future,
     io,
     net::SocketAddr,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -43,6 +43,8 @@ use crate::{
     sockets,
 };
 
+/// So much is read at a time.
+const ROOM: usize = 4096;
 /// So much is said at a time.
 const MOST_OUTPUT: usize = 64 * 1024;
 /// Where so many commands come between two of one client, many are being served.
@@ -126,7 +128,7 @@ impl Connection {
             may_ask: password.is_none(),
             password,
             version: Version::default(),
-            input: BytesMut::with_capacity(4096),
+            input: BytesMut::with_capacity(ROOM),
             output: Vec::new(),
             held: BTreeMap::new(),
             lost: VecDeque::new(),
@@ -153,6 +155,7 @@ impl Connection {
 
     async fn serve(&mut self, mut stream: TcpStream) -> io::Result<()> {
         let bell = Arc::clone(&self.seat.bell);
+        let mut rung = pin!(bell.notified());
         self.be_patient(&stream);
         let (mut read, mut write) = stream.split();
         loop {
@@ -180,9 +183,12 @@ impl Connection {
                                     return self.flush(&mut write).await;
                                 }
                             }
-                            () = bell.notified() => if self.tell_losses() {
-                                return self.farewell(&mut read, &mut write).await;
-                            },
+                            () = &mut rung => {
+                                rung.set(bell.notified());
+                                if self.tell_losses() {
+                                    return self.farewell(&mut read, &mut write).await;
+                                }
+                            }
                             sight = self.observing.next() => self.say(sight),
                         }
                     },
@@ -196,6 +202,7 @@ impl Connection {
                 yield_now().await;
             }
             self.flush(&mut write).await?;
+            self.input.reserve(ROOM); // What was taken out of it leaves room, which is used again.
             tokio::select! {
                 count = read.read_buf(&mut self.input) => {
                     if count? == 0 {
@@ -203,9 +210,12 @@ impl Connection {
                     }
                     self.show_itself();
                 }
-                () = bell.notified() => if self.tell_losses() {
-                    return self.farewell(&mut read, &mut write).await;
-                },
+                () = &mut rung => {
+                    rung.set(bell.notified());
+                    if self.tell_losses() {
+                        return self.farewell(&mut read, &mut write).await;
+                    }
+                }
                 sight = self.observing.next() => self.say(sight),
             }
         }
@@ -327,6 +337,7 @@ impl Connection {
         self.seat.inner.engine.renew_all(self.timed.iter().map(|session| &**session));
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "what is said is said once")]
     pub(super) fn say(&mut self, reply: Reply) {
         reply.encode(self.version, &mut self.output);
     }
@@ -342,7 +353,14 @@ impl Connection {
     async fn flush(&mut self, write: &mut WriteHalf<'_>) -> io::Result<()> {
         if !self.output.is_empty() {
             self.be_patient(write.as_ref()); // Before it hears of what it was granted.
-            timeout(self.patience, write.write_all(&self.output)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+            let written = match write.try_write(&self.output) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                written => written?,
+            };
+            let rest = &self.output[written..];
+            if !rest.is_empty() {
+                timeout(self.patience, write.write_all(rest)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+            }
             self.output.clear();
         }
         Ok(())

@@ -57,8 +57,8 @@ impl Connection {
             }),
             Keeping::Known(sums) => {
                 let scripts = inner.scripts.lock();
-                let known = |sum: &Vec<u8>| Reply::Integer(scripts.find(sum).is_ok().into());
-                Step::Say(Reply::Array(sums.iter().map(known).collect()))
+                let known = |sum| Reply::Integer(scripts.find(sum).is_ok().into());
+                Step::Say(Reply::Array(sums.into_iter().map(known).collect()))
             }
             Keeping::Flush => {
                 inner.scripts.lock().flush();
@@ -68,15 +68,14 @@ impl Connection {
     }
 
     fn set(&self, name: Name, value: Vec<u8>, ttl: Nanos) -> Step {
-        let (inner, by) = (&self.seat.inner, self.seat.setter());
-        match inner.engine.set(Arc::clone(&by), &name, value.clone(), ttl) {
+        match self.seat.inner.engine.set(self.seat.setter(), &name, value.clone(), ttl) {
             Asked::Now(Ok(untold)) => {
                 untold.told();
                 Step::Say(Reply::OK)
             }
             Asked::Now(Err(Failure::Busy(_))) => Step::Say(Reply::Nil),
             first => {
-                let inner = Arc::clone(inner);
+                let (inner, by) = (Arc::clone(&self.seat.inner), self.seat.setter());
                 wait(async move {
                     match inner.set(&by, &name, &value, ttl, first).await {
                         Ok(true) => Reply::OK,
@@ -120,7 +119,7 @@ impl Connection {
             let mut scripts = self.seat.inner.scripts.lock();
             match script {
                 Script::Text(text) => scripts.load(text).map(|(_, meaning)| meaning),
-                Script::Sum(sum) => scripts.find(sum),
+                Script::Sum(sum) => scripts.find(*sum),
             }
         };
         let sound = found.and_then(|meaning| meaning.given(keys.len(), &arguments).map(|_| meaning));

@@ -1,6 +1,7 @@
 //! What clients are told.
 
-use redis_protocol::{resp2, resp3};
+use std::{borrow::Cow, fmt, io::Write};
+
 use serde_json::{Value, json};
 
 /// What a client is told, in either version of the protocol.
@@ -41,18 +42,25 @@ impl Reply {
     }
 
     /// Appends it, as a client of that version reads it.
-    pub(crate) fn encode(self, version: Version, out: &mut Vec<u8>) {
-        let begin = out.len();
-        match version {
-            Version::Two => {
-                let frame = self.into_two();
-                out.resize(begin + resp2::types::Resp2Frame::encode_len(&frame, false), 0);
-                resp2::encode::encode(&mut out[begin..], &frame, false).expect("there is room");
-            }
-            Version::Three => {
-                let frame = self.into_three();
-                out.resize(begin + resp3::types::Resp3Frame::encode_len(&frame, false), 0);
-                resp3::encode::complete::encode(&mut out[begin..], &frame, false).expect("there is room");
+    pub(crate) fn encode(&self, version: Version, out: &mut Vec<u8>) {
+        match self {
+            Self::Simple(text) => line(b'+', text, out),
+            Self::Bytes(bytes) => string(bytes, out),
+            Self::Integer(number) => line(b':', number, out),
+            Self::Nil if version == Version::Two => line(b'$', -1, out),
+            Self::Nil => line(b'_', "", out),
+            Self::Error(text) => line(b'-', one_line(text), out),
+            Self::Push(all) if version == Version::Three => several(b'>', all, version, out),
+            Self::Array(all) | Self::Push(all) => several(b'*', all, version, out),
+            Self::Map(pairs) => {
+                match version {
+                    Version::Two => line(b'*', 2 * pairs.len(), out),
+                    Version::Three => line(b'%', pairs.len(), out),
+                }
+                for (name, value) in pairs {
+                    string(name.as_bytes(), out);
+                    value.encode(version, out);
+                }
             }
         }
     }
@@ -72,45 +80,29 @@ impl Reply {
             }
         }
     }
+}
 
-    fn into_two(self) -> resp2::types::OwnedFrame {
-        use resp2::types::OwnedFrame as Frame;
-        match self {
-            Self::Simple(text) => Frame::SimpleString(text.into()),
-            Self::Bytes(bytes) => Frame::BulkString(bytes),
-            Self::Integer(number) => Frame::Integer(number),
-            Self::Nil => Frame::Null,
-            Self::Error(text) => Frame::Error(one_line(text)),
-            Self::Array(all) | Self::Push(all) => Frame::Array(all.into_iter().map(Self::into_two).collect()),
-            Self::Map(pairs) => {
-                let flat = pairs.into_iter().flat_map(|(name, value)| [Self::text(name), value]);
-                Frame::Array(flat.map(Self::into_two).collect())
-            }
-        }
-    }
+fn line(kind: u8, content: impl fmt::Display, out: &mut Vec<u8>) {
+    out.push(kind);
+    write!(out, "{content}\r\n").expect("a vector takes everything");
+}
 
-    fn into_three(self) -> resp3::types::OwnedFrame {
-        use resp3::types::OwnedFrame as Frame;
-        let attributes = None;
-        match self {
-            Self::Simple(text) => Frame::SimpleString { data: text.into(), attributes },
-            Self::Bytes(data) => Frame::BlobString { data, attributes },
-            Self::Integer(data) => Frame::Number { data, attributes },
-            Self::Nil => Frame::Null,
-            Self::Error(text) => Frame::SimpleError { data: one_line(text), attributes },
-            Self::Array(all) => Frame::Array { data: all.into_iter().map(Self::into_three).collect(), attributes },
-            Self::Push(all) => Frame::Push { data: all.into_iter().map(Self::into_three).collect(), attributes },
-            Self::Map(pairs) => {
-                let pair = |(name, value): (&'static str, Self)| (Self::text(name).into_three(), value.into_three());
-                Frame::Map { data: pairs.into_iter().map(pair).collect(), attributes }
-            }
-        }
+fn string(bytes: &[u8], out: &mut Vec<u8>) {
+    line(b'$', bytes.len(), out);
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn several(kind: u8, all: &[Reply], version: Version, out: &mut Vec<u8>) {
+    line(kind, all.len(), out);
+    for reply in all {
+        reply.encode(version, out);
     }
 }
 
 /// An error is a line: what a client has sent does not end it.
-fn one_line(text: String) -> String {
-    if text.contains(['\r', '\n']) { text.replace(['\r', '\n'], " ") } else { text }
+fn one_line(text: &str) -> Cow<'_, str> {
+    if text.contains(['\r', '\n']) { text.replace(['\r', '\n'], " ").into() } else { text.into() }
 }
 
 #[cfg(test)]
@@ -121,7 +113,7 @@ mod tests {
     fn check(reply: Reply, two: &str, three: &str) {
         for (version, expected) in [(Version::Two, two), (Version::Three, three)] {
             let mut out = Vec::new();
-            reply.clone().encode(version, &mut out);
+            reply.encode(version, &mut out);
             assert_eq!(String::from_utf8(out).unwrap(), expected);
         }
     }

@@ -184,7 +184,7 @@ impl Meaning {
 }
 
 /// The SHA-1 of a script.
-type Sum = [u8; 20];
+pub(crate) type Sum = [u8; 20];
 
 /// Scripts that were sent, by their SHA-1.
 #[derive(Default, Debug)]
@@ -212,8 +212,8 @@ impl Scripts {
     }
 
     /// What a script that was sent before means.
-    pub(crate) fn find(&self, digits: &[u8]) -> Result<Meaning, NoScript> {
-        parse(digits).and_then(|sum| self.known.get(&sum).copied()).ok_or(NoScript::NoMatch)
+    pub(crate) fn find(&self, sum: Option<Sum>) -> Result<Meaning, NoScript> {
+        sum.and_then(|sum| self.known.get(&sum).copied()).ok_or(NoScript::NoMatch)
     }
 
     /// Forgets them all.
@@ -222,7 +222,8 @@ impl Scripts {
     }
 }
 
-fn parse(digits: &[u8]) -> Option<Sum> {
+/// The SHA-1 that stands there in hexadecimal digits, if one does.
+pub(crate) fn parse_sum(digits: &[u8]) -> Option<Sum> {
     let mut sum = Sum::default();
     if digits.len() != 2 * sum.len() {
         return None;

@@ -39,7 +39,8 @@ pub(super) struct Compared {
     spread: Pair,
 }
 
-/// Nodes, each a process of its own, as a Redis server is. They end with this.
+/// Nodes, each a process of its own in a session of its own, as a Redis server is: some kernels share the processors out among
+/// sessions. They end with this.
 struct Nodes {
     _children: Vec<Child>,
     clients: Vec<SocketAddr>,
@@ -91,7 +92,7 @@ impl Nodes {
         for number in 1..=NODES {
             let mut command = Command::new(std::env::current_exe()?);
             command
-                .args(["node", "--json", "--id", &number.to_string(), "--data"])
+                .args(["node", "--detach", "--json", "--id", &number.to_string(), "--data"])
                 .arg(folder.join(number.to_string()));
             command.args(["--client", "127.0.0.1:0", "--http", "127.0.0.1:0", "--peer", "127.0.0.1:0"]);
             match &first {

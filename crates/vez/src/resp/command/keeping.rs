@@ -3,6 +3,7 @@
 use vez_peer::name::Name;
 
 use super::{Command, NoCommand, Options, number, text};
+use crate::resp::script::{Sum, parse_sum};
 
 /// What such a library wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,8 +36,8 @@ pub(crate) enum Keeping {
         arguments: Vec<Vec<u8>>,
     },
     Load(Vec<u8>),
-    /// Whether these are known, by their SHA-1.
-    Known(Vec<Vec<u8>>),
+    /// Whether these are known, by their SHA-1, where it is one.
+    Known(Vec<Option<Sum>>),
     Flush,
 }
 
@@ -44,8 +45,8 @@ pub(crate) enum Keeping {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Script {
     Text(Vec<u8>),
-    /// By its SHA-1.
-    Sum(Vec<u8>),
+    /// By its SHA-1, if it is one.
+    Sum(Option<Sum>),
 }
 
 const GET: &str = "GET name";
@@ -65,7 +66,7 @@ pub(super) fn command(command: &[u8], rest: &[&[u8]]) -> Option<Result<Command, 
     let keeping = if is("SET") {
         set(rest)
     } else if is("EVALSHA") {
-        eval("EVALSHA", EVALSHA, rest, |sum| Script::Sum(sum.to_vec()))
+        eval("EVALSHA", EVALSHA, rest, |digits| Script::Sum(parse_sum(digits)))
     } else if is("EVAL") {
         eval("EVAL", EVAL, rest, |text| Script::Text(text.to_vec()))
     } else if is("GET") {
@@ -130,7 +131,7 @@ fn script(rest: &[&[u8]]) -> Result<Keeping, NoCommand> {
     let is = |name: &str| what.eq_ignore_ascii_case(name.as_bytes());
     match rest {
         [script] if is("LOAD") => Ok(Keeping::Load(script.to_vec())),
-        [_, ..] if is("EXISTS") => Ok(Keeping::Known(rest.iter().map(|sum| sum.to_vec()).collect())),
+        [_, ..] if is("EXISTS") => Ok(Keeping::Known(rest.iter().map(|digits| parse_sum(digits)).collect())),
         // It may be said how soon.
         [] | [_] if is("FLUSH") => Ok(Keeping::Flush),
         _ => Err(NoCommand::Option(text(what), SCRIPT)),

@@ -30,8 +30,10 @@ impl<'a> Options<'a> {
     }
 
     pub(super) fn word(&mut self) -> Result<&'a [u8], NoCommand> {
-        let name = self.usage.split(' ').next().unwrap_or_default();
-        self.words.next().copied().ok_or(NoCommand::Arguments(name, self.usage))
+        self.words.next().copied().ok_or_else(|| {
+            let name = self.usage.split(' ').next().unwrap_or_default();
+            NoCommand::Arguments(name, self.usage)
+        })
     }
 
     pub(super) fn number(&mut self) -> Result<u64, NoCommand> {
@@ -45,8 +47,11 @@ impl<'a> Options<'a> {
 }
 
 pub(super) fn number(word: &[u8], usage: &'static str) -> Result<u64, NoCommand> {
-    let digits = !word.is_empty() && word.iter().all(u8::is_ascii_digit);
-    let number = str::from_utf8(word).ok().filter(|_| digits).and_then(|word| word.parse().ok());
+    let digit = |number: u64, digit: &u8| {
+        let digit = char::from(*digit).to_digit(10)?;
+        number.checked_mul(10)?.checked_add(digit.into())
+    };
+    let number = if word.is_empty() { None } else { word.iter().try_fold(0, digit) };
     number.ok_or_else(|| NoCommand::Number(text(word), usage))
 }
 

@@ -192,10 +192,11 @@ impl Keeping {
         self.all.get(name).map(|entry| &entry.by)
     }
 
-    /// The fence of what is kept under a name, and under this value, if one is said.
-    pub(crate) fn find(&self, name: &Name, value: Option<&[u8]>) -> Option<Fence> {
-        let entry = self.all.get(name).filter(|entry| value.is_none_or(|value| value == entry.value))?;
-        entry.fence().filter(|_| matches!(entry.stage, Stage::Kept { .. }))
+    /// The fence of what is kept under a name, and under this value, if one is said; and the name as it is known here.
+    pub(crate) fn find(&self, name: &Name, value: Option<&[u8]>) -> Option<(Name, Fence)> {
+        let (name, entry) = self.all.get_key_value(name)?;
+        let is_it = value.is_none_or(|value| value == entry.value) && matches!(entry.stage, Stage::Kept { .. });
+        entry.fence().filter(|_| is_it).map(|fence| (name.clone(), fence))
     }
 
     /// What is kept under a name.

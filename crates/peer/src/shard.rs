@@ -323,6 +323,11 @@ impl Shard {
         (self.instances.len(), self.clients.len() + errands.count())
     }
 
+    /// A name, if anything is known of it.
+    pub(crate) fn known(&self, name: &Name) -> Option<&Name> {
+        self.instances.get_key_value(name).map(|(name, _)| name)
+    }
+
     /// The names that have clients here.
     pub fn used_names(&self) -> impl Iterator<Item = &Name> {
         self.clients.keys()

@@ -113,6 +113,7 @@ impl Peer {
             }
             Call::End(session) => self.end_session(session, cx),
             Call::Acquire { session, request, name, ask, patience } => {
+                let name = self.known(name);
                 let waiter = Waiter { session, request, ask, patience, since: cx.now };
                 self.ask(&name, session, request, cx, |now, shard, out| shard.acquire(now, &name, waiter, out));
             }
@@ -208,6 +209,12 @@ impl Peer {
     pub(super) fn deadline_of(&self, session: SessionId) -> Option<Nanos> {
         let stop = self.member().map_or(0, |member| member.lease.stop(&self.charter));
         self.sessions.deadline(session, stop)
+    }
+
+    /// A name as it is known here, if it is. It is compared with what is known many times, and copies are at a glance.
+    pub(super) fn known(&self, name: Name) -> Name {
+        let shard = &self.lanes[usize::from(name.shard(self.charter.shards))].shard;
+        shard.known(&name).cloned().unwrap_or(name)
     }
 
     pub(super) fn in_shard(

@@ -42,7 +42,8 @@ impl Peer {
     }
 
     /// Somebody wants a lock, now or never, to be kept.
-    pub(super) fn set(&mut self, set: Set, cx: &mut Cx<'_>) {
+    pub(super) fn set(&mut self, mut set: Set, cx: &mut Cx<'_>) {
+        set.name = self.known(set.name);
         let (request, name) = (set.request, set.name.clone());
         let standing = match self.member() {
             None => Err(Failure::NoMember),
@@ -89,13 +90,13 @@ impl Peer {
         if self.member().is_none() {
             return cx.effects.push(Effect::ByValue { request, result: Err(Failure::NoMember) });
         }
-        let Some(fence) = self.keeping.find(name, value) else {
+        let Some((name, fence)) = self.keeping.find(name, value) else {
             return cx.effects.push(Effect::ByValue { request, result: Ok(None) });
         };
         let result = match wish {
-            Wish::Look => Ok(self.keeping.look(name)),
-            Wish::Release | Wish::Expire { ttl: 0 } => Ok(self.let_go(name, fence, cx).ok()),
-            Wish::Expire { .. } | Wish::Prolong { .. } => return self.change(request, name, wish, cx),
+            Wish::Look => Ok(self.keeping.look(&name)),
+            Wish::Release | Wish::Expire { ttl: 0 } => Ok(self.let_go(&name, fence, cx).ok()),
+            Wish::Expire { .. } | Wish::Prolong { .. } => return self.change(request, &name, wish, cx),
         };
         cx.effects.push(Effect::ByValue { request, result });
     }

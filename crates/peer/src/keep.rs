@@ -25,7 +25,7 @@
 mod pledging;
 
 use alloc::{
-    collections::{BTreeMap, BTreeSet, btree_map},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     vec::Vec,
 };
@@ -58,7 +58,7 @@ pub struct Set {
     pub name: Name,
     /// Whoever knows it, has the lock.
     pub value: Vec<u8>,
-    /// For how long from the moment that it is granted; [`Habits::keep`](crate::shard::Habits::keep) at most.
+    /// For how long from the moment that it is kept; [`Habits::keep`](crate::shard::Habits::keep) at most.
     pub ttl: Nanos,
     /// Who wants it, as those are told who ask.
     pub by: Arc<str>,
@@ -207,6 +207,9 @@ impl Keeping {
     /// Somebody wants a lock: it is to be asked for. Nothing has changed, if it cannot be kept, or is set already.
     pub(crate) fn set(&mut self, set: Set) -> Result<(), Failure> {
         let Set { request, name, value, ttl, by } = set;
+        if self.all.contains_key(&name) {
+            return Err(Failure::Busy(name)); // Whatever else may be wrong with it.
+        }
         if value.len() > LONGEST_LABEL {
             return Err(Failure::TooLong(value.len()));
         }
@@ -219,13 +222,8 @@ impl Keeping {
         if self.all.len() >= MOST_KEPT {
             return Err(Failure::TooMany(Limit::Kept));
         }
-        match self.all.entry(name) {
-            btree_map::Entry::Occupied(set) => Err(Failure::Busy(set.key().clone())),
-            btree_map::Entry::Vacant(free) => {
-                free.insert(Entry { request, by, value, stage: Stage::Asked { ttl } });
-                Ok(())
-            }
-        }
+        self.all.insert(name, Entry { request, by, value, stage: Stage::Asked { ttl } });
+        Ok(())
     }
 
     /// The lock that is asked for is not had.

@@ -2,6 +2,7 @@
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::{
+    borrow::Borrow,
     cmp::Ordering,
     fmt,
     hash::{Hash, Hasher},
@@ -16,7 +17,7 @@ pub const LONGEST_NAME: usize = 255;
 /// The name of a lock, semaphore, group or election: some bytes.
 ///
 /// Names are looked for much more often than they are listed, so they have the order of their hashes, which is the same on every
-/// member. Whoever lists them for people [sorts](Self::by_bytes) them.
+/// member. For people they are [sorted](Self::by_bytes).
 #[derive(Clone)]
 pub struct Name {
     hash: u64,
@@ -49,6 +50,28 @@ impl Ord for Name {
 impl PartialOrd for Name {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+/// A name among others in the order of its bytes, as people look for it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub(crate) struct Listed(pub Name);
+
+impl Ord for Listed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.by_bytes(&other.0)
+    }
+}
+
+impl PartialOrd for Listed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Borrow<[u8]> for Listed {
+    fn borrow(&self) -> &[u8] {
+        self.0.as_bytes()
     }
 }
 

@@ -33,6 +33,7 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
+use core::ops::Bound;
 
 pub use clients::{Clients, Hold, Waiter};
 pub use effect::{Effect, Effects};
@@ -49,7 +50,7 @@ use crate::{
     charter::Algorithms,
     fence::Fence,
     keep::KEEPER,
-    name::Name,
+    name::{Listed, Name},
 };
 
 /// Nanoseconds on the node's own clock.
@@ -90,6 +91,8 @@ pub struct Shard {
     instances: BTreeMap<Name, Instance>,
     /// The clients of this node. They alone say what is held.
     clients: BTreeMap<Name, Clients>,
+    /// Their names, for those who look for some of them.
+    listed: BTreeSet<Listed>,
     /// What else they want.
     errands: BTreeMap<Name, Errands>,
     /// How many requests and holds of a session there are for each name.
@@ -125,6 +128,7 @@ impl Shard {
             place: None,
             instances: BTreeMap::new(),
             clients: BTreeMap::new(),
+            listed: BTreeSet::new(),
             errands: BTreeMap::new(),
             sessions: BTreeMap::new(),
             floor: 0,
@@ -145,7 +149,10 @@ impl Shard {
             });
         }
         self.note_session(waiter.session, name);
-        let clients = self.clients.entry(name.clone()).or_insert_with(|| Clients::new(waiter.ask.kind()));
+        let clients = self.clients.entry(name.clone()).or_insert_with(|| {
+            self.listed.insert(Listed(name.clone()));
+            Clients::new(waiter.ask.kind())
+        });
         if let Patience::Until(end) = waiter.patience {
             self.timeouts.insert((end, name.clone(), waiter.request));
         }
@@ -328,9 +335,11 @@ impl Shard {
         self.instances.get_key_value(name).map(|(name, _)| name)
     }
 
-    /// The names that have clients here.
-    pub fn used_names(&self) -> impl Iterator<Item = &Name> {
-        self.clients.keys()
+    /// The names that begin so, come after that one and have clients here, in the order of their bytes.
+    pub fn used_names(&self, prefix: &[u8], after: Option<&Name>) -> impl Iterator<Item = &Name> {
+        let begins = move |name: &&Name| name.as_bytes().starts_with(prefix);
+        let from = after.map_or(Bound::Included(prefix), |after| Bound::Excluded(after.as_bytes()));
+        self.listed.range::<[u8], _>((from, Bound::Unbounded)).map(|listed| &listed.0).take_while(begins)
     }
 
     /// Sends something to the home of a name; at the home itself it happens at once.
@@ -388,13 +397,14 @@ impl Shard {
     }
 
     /// Whether a client of this node holds it or waits for it.
-    fn is_wanted(&self, name: &Name) -> bool {
+    pub(crate) fn is_wanted(&self, name: &Name) -> bool {
         self.clients.get(name).is_some_and(|clients| !clients.is_empty())
     }
 
     fn drop_clients(&mut self, name: &Name) {
         if self.clients.get(name).is_some_and(Clients::is_empty) {
             self.clients.remove(name);
+            self.listed.remove(name.as_bytes());
         }
     }
 }

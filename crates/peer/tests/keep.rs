@@ -92,6 +92,9 @@ fn it_belongs_to_no_session() {
         let kept = company.wish(2, None, Wish::Look).expect("a member").expect("it is kept");
         assert_eq!((kept.fence, kept.deadline), (fence, deadline));
     }
+    let failure = Failure::NoSession;
+    let told = company.call(2, Call::Open { session: KEEPER, ttl: None });
+    assert_eq!(told, [Effect::NotOpened { session: KEEPER, failure }], "it is nobody's");
     assert_eq!(company.peers[&2].status().sessions, 0);
     assert_eq!(company.peers[&2].setter(&name("orders")).as_deref(), Some("somebody"));
     assert!(!company.is_free());
@@ -203,6 +206,8 @@ fn what_cannot_be_kept_is_refused_in_words() {
                  --compat-ttl";
     assert_eq!(told(b"mine", 20 * SECOND + 1), Some(words.into()));
     assert_eq!(told(&[7; LONGEST_LABEL], 20 * SECOND), None);
+    let busy = "orders is in use";
+    assert_eq!(told(b"mine", 20 * SECOND + 1).as_deref(), Some(busy), "that comes first");
     company.pass(SECOND);
     assert_eq!(company.wish(2, None, Wish::Look).map(|kept| kept.is_some()), Ok(true));
 }
@@ -247,9 +252,10 @@ fn what_waits_to_be_kept_is_not_kept_by_a_node_that_leaves() {
         |frame| frame.from == MemberId(2) && matches!(frame.body, Body::Membership(Membership::Heartbeat { .. }));
     let request = company.set_and_have(2, &name("orders"), b"mine", SECOND);
     company.handle(2, Input::Leave);
+    assert_eq!(company.failed(request), Some(Failure::Leaving), "at once");
     company.lost = |_| false;
     company.pass(SECOND);
-    assert_eq!((company.kept_until(request), company.failed(request)), (None, Some(Failure::Leaving)));
+    assert_eq!(company.kept_until(request), None);
 }
 
 #[test]
@@ -260,6 +266,12 @@ fn a_node_that_leaves_keeps_nothing_for_longer_and_one_outside_knows_nothing() {
     for longer in [Wish::Expire { ttl: 30 * SECOND }, Wish::Prolong { by: 1 }] {
         assert_eq!(company.wish(2, Some(b"mine"), longer), Err(Failure::Leaving));
     }
+    let told = |company: &mut Company, name| {
+        let request = company.set(2, &name, b"yours", SECOND);
+        company.failed(request)
+    };
+    assert_eq!(told(&mut company, name("orders")), Some(Failure::Busy(name("orders"))), "somebody has it, that is all");
+    assert_eq!(told(&mut company, name("books")), Some(Failure::Leaving));
     assert!(company.wish(2, Some(b"mine"), Wish::Expire { ttl: SECOND / 2 }).is_ok_and(|kept| kept.is_some()));
     assert!(company.wish(2, Some(b"mine"), Wish::Release).is_ok_and(|kept| kept.is_some()));
     company.crash(1);

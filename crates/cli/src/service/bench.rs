@@ -71,7 +71,7 @@ impl Args {
         ensure!(range.contains(&self.seconds), "seconds is {}; take 0.05 to 60, such as --seconds 1", self.seconds);
         let time = Duration::from_secs_f64(self.seconds);
         let folder = std::env::temp_dir().join(format!("vez-bench-{}", std::process::id()));
-        // Whatever ends it, nodes and folder are not left behind.
+        // If it is stopped, its nodes and their folder are not left behind.
         let mut stop = Stop::new()?;
         let said = tokio::select! {
             said = self.said(&folder, time) => said,

@@ -45,7 +45,7 @@ pub enum Call {
         /// How long it waits.
         patience: Patience,
     },
-    /// It does not want to wait any more.
+    /// It does not want to wait any more. What came by a [`Self::Set`] of that number is given back, also if it is kept.
     Cancel {
         /// Which request.
         request: RequestId,
@@ -81,7 +81,8 @@ pub enum Call {
         /// Which acquisition.
         fence: Fence,
     },
-    /// Somebody, whoever it is, wants a lock to be kept. If it is cancelled before that is heard of, it is given back.
+    /// Somebody, whoever it is, wants a lock to be kept. Who was told that it is must not be told otherwise by a
+    /// [`Self::Cancel`].
     Set(Set),
     /// Somebody, whoever it is, wants something of what is kept here.
     ByValue {
@@ -150,6 +151,9 @@ impl Peer {
     /// A client comes, or comes again.
     fn open(&mut self, session: SessionId, ttl: Option<Nanos>, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let Some(member) = self.member() else { return Err(Failure::NoMember) };
+        if session == KEEPER {
+            return Err(Failure::NoSession); // It is nobody's.
+        }
         if member.leaving && self.deadline_of(session).is_none() {
             return Err(Failure::Leaving);
         }

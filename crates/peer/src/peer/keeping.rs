@@ -30,14 +30,19 @@ impl Peer {
         if self.member().is_none() || self.pledge() != self.keeping.issued() {
             return;
         }
-        for name in self.keeping.take_unpledged() {
-            let fence = self.keeping.fence_of(&name).expect("what waits for a pledge is had");
-            self.had(&name, fence, cx);
-        }
+        self.look_at_unpledged(cx);
         for ((name, request), (fence, wish)) in self.keeping.take_wishes() {
             // Those about what is gone were answered when it went.
             assert_eq!(self.keeping.fence_of(&name), Some(fence), "what somebody waits for is the same still");
             self.change(request, &name, wish, cx);
+        }
+    }
+
+    /// What waits for a pledge may not have to any more, or in vain.
+    pub(super) fn look_at_unpledged(&mut self, cx: &mut Cx<'_>) {
+        for name in self.keeping.take_unpledged() {
+            let fence = self.keeping.fence_of(&name).expect("what waits for a pledge is had");
+            self.had(&name, fence, cx);
         }
     }
 
@@ -47,6 +52,8 @@ impl Peer {
         let (request, name) = (set.request, set.name.clone());
         let standing = match self.member() {
             None => Err(Failure::NoMember),
+            // That somebody has it is no failure of this node.
+            Some(member) if member.leaving && self.is_wanted(&name) => Err(Failure::Busy(name.clone())),
             Some(member) if member.leaving => Err(Failure::Leaving),
             Some(_) => Ok(()),
         };
@@ -55,6 +62,11 @@ impl Peer {
         }
         let waiter = Waiter { session: KEEPER, request, ask: Ask::Lock, patience: Patience::Try, since: cx.now };
         self.in_shard(&name, cx, |now, shard, out| shard.acquire(now, &name, waiter, out));
+    }
+
+    /// Whether somebody here has a name, or waits for it.
+    fn is_wanted(&self, name: &Name) -> bool {
+        self.lanes[usize::from(name.shard(self.charter.shards))].shard.is_wanted(name)
     }
 
     /// A lock that is to be kept is not had.

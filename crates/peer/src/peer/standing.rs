@@ -140,6 +140,7 @@ impl Peer {
             let effects = self.lanes[shard].run(cx.now, |shard, out| shard.turn_away(cx.now, &Failure::Leaving, out));
             self.carry_out(shard, effects, cx);
         }
+        self.look_at_unpledged(cx);
     }
 
     /// When a member does nothing more, unless it is renewed.

@@ -210,15 +210,12 @@ impl Peer {
     /// The names that begin so, come after that one and have clients here, in the order of their bytes, up to a number of them.
     #[must_use]
     pub fn used_names(&self, prefix: &[u8], after: Option<&Name>, most: usize) -> Vec<Name> {
-        let begins = |name: &&Name| name.as_bytes().starts_with(prefix);
-        let comes_after = |name: &&Name| after.is_none_or(|after| name.by_bytes(after).is_gt());
-        let all = self.lanes.iter().flat_map(|lane| lane.shard.used_names());
-        let mut names: Vec<&Name> = all.filter(begins).filter(comes_after).collect();
-        if most > 0 && names.len() > most {
-            names.select_nth_unstable_by(most - 1, |one, other| one.by_bytes(other));
+        let mut names: Vec<Name> = Vec::new();
+        for lane in &self.lanes {
+            names.extend(lane.shard.used_names(prefix, after).take(most).cloned());
         }
+        names.sort_unstable_by(Name::by_bytes);
         names.truncate(most);
-        names.sort_unstable_by(|one, other| one.by_bytes(other));
-        names.into_iter().cloned().collect()
+        names
     }
 }

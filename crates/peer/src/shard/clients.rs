@@ -8,7 +8,6 @@ use super::Shard;
 use crate::{
     ask::{Ask, Kind, Patience, RequestId, SessionId, Size},
     fence::Fence,
-    name::Name,
 };
 
 /// What a client of this node has.
@@ -44,13 +43,6 @@ pub struct Waiter {
 }
 
 impl Shard {
-    /// Whether a session holds a lock under that fence.
-    #[must_use]
-    pub fn holds_lock(&self, session: SessionId, name: &Name, fence: Fence) -> bool {
-        let is_it = |hold: &Hold| hold.session == session && hold.fence == fence && hold.ask == Ask::Lock;
-        self.clients.get(name).is_some_and(|clients| clients.holds.iter().any(is_it))
-    }
-
     /// How many requests and holds of a session there are.
     #[must_use]
     pub fn uses(&self, session: SessionId) -> u32 {

@@ -22,12 +22,12 @@ impl Shard {
             return Err(Failure::Mismatch { name: name.clone(), is: clients.kind, asked });
         }
         if waiter.patience == Patience::Try {
-            if !self.is_settled() {
-                return Err(Failure::Settling(place.view.number));
-            }
             let has_clients = clients.is_some_and(|clients| !clients.is_empty());
             if asked == Kind::Lock && (has_clients || self.is_in_line_for_nobody(name)) {
                 return Err(Failure::Busy(name.clone()));
+            }
+            if !self.is_settled() {
+                return Err(Failure::Settling(place.view.number));
             }
         }
         self.has_room(name, clients.map(Clients::len))

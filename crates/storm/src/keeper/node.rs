@@ -50,7 +50,7 @@ impl World<'_> {
             Step::Arrive(order) => self.set_arrives(*order),
             Step::Hang(request) => match self.keepers.orders.remove(&request) {
                 Some(order) => self.call(order.machine, Call::Cancel { request, name: order.set.name }),
-                None => Ok(()), // It is kept already, and does not end with the connection.
+                None => Ok(()), // It was told that it has it, and does not lose it with the connection.
             },
         }
     }
@@ -72,7 +72,11 @@ impl World<'_> {
     }
 
     pub(crate) fn set_kept(&mut self, request: RequestId, fence: Fence) {
-        self.answer(request, Some(fence));
+        if self.keepers.chance.one_in(30) {
+            self.at(self.now, Event::Set(Step::Hang(request))); // It cannot be told: the connection has ended just now.
+        } else {
+            self.answer(request, Some(fence));
+        }
     }
 
     pub(crate) fn set_denied(&mut self, machine: usize, request: RequestId, failure: &Failure) -> Result<(), String> {

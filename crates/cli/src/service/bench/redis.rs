@@ -1,6 +1,7 @@
 //! The same clients, who lock as libraries for Redis do, at a Redis server and at nodes.
 
 use std::{
+    ffi::OsString,
     net::SocketAddr,
     path::Path,
     process::Stdio,
@@ -18,7 +19,10 @@ use tokio::{
 use vez::Client;
 
 use super::{CONNECTIONS, NODES, Pair, ROUNDS, in_turns, load, pair};
-use crate::output::{progress, thousands};
+use crate::{
+    output::{progress, thousands},
+    service::child,
+};
 
 /// So many want the same name.
 const CONTENDERS: usize = 8;
@@ -90,10 +94,11 @@ impl Nodes {
     async fn start(folder: &Path) -> Result<Self> {
         let (mut children, mut clients, mut first) = (Vec::new(), Vec::new(), None::<String>);
         for number in 1..=NODES {
-            let mut command = Command::new(std::env::current_exe()?);
-            command
-                .args(["node", "--detach", "--json", "--id", &number.to_string(), "--data"])
-                .arg(folder.join(number.to_string()));
+            let words = ["node", "--detach", "--json", "--id", &number.to_string(), "--data"].map(OsString::from);
+            let this = std::env::current_exe()?.into_os_string();
+            // In its own session it does not hear when a terminal is closed. So it dies with this process, whatever ends that.
+            let mut command = Command::from(child::command(&[&[this], &words[..]].concat())?);
+            command.arg(folder.join(number.to_string()));
             command.args(["--client", "127.0.0.1:0", "--http", "127.0.0.1:0", "--peer", "127.0.0.1:0"]);
             match &first {
                 None => command.arg("--bootstrap"),

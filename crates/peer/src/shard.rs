@@ -397,7 +397,7 @@ impl Shard {
     }
 
     /// Whether a client of this node holds it or waits for it.
-    pub(crate) fn is_wanted(&self, name: &Name) -> bool {
+    fn is_wanted(&self, name: &Name) -> bool {
         self.clients.get(name).is_some_and(|clients| !clients.is_empty())
     }
 

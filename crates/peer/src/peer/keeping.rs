@@ -53,7 +53,7 @@ impl Peer {
         let standing = match self.member() {
             None => Err(Failure::NoMember),
             // That somebody has it is no failure of this node.
-            Some(member) if member.leaving && self.is_wanted(&name) => Err(Failure::Busy(name.clone())),
+            Some(member) if member.leaving && self.is_locked_here(&name) => Err(Failure::Busy(name.clone())),
             Some(member) if member.leaving => Err(Failure::Leaving),
             Some(_) => Ok(()),
         };
@@ -64,9 +64,10 @@ impl Peer {
         self.in_shard(&name, cx, |now, shard, out| shard.acquire(now, &name, waiter, out));
     }
 
-    /// Whether somebody here has a name, or waits for it.
-    fn is_wanted(&self, name: &Name) -> bool {
-        self.lanes[usize::from(name.shard(self.charter.shards))].shard.is_wanted(name)
+    /// Whether somebody here has a lock, or waits for it: who only tries does not get it here.
+    #[must_use]
+    pub fn is_locked_here(&self, name: &Name) -> bool {
+        self.lanes[usize::from(name.shard(self.charter.shards))].shard.is_locked_here(name)
     }
 
     /// A lock that is to be kept is not had.

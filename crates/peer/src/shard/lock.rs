@@ -39,6 +39,11 @@ impl Lock {
 }
 
 impl Shard {
+    /// Whether somebody here holds it or waits for it, as a lock.
+    pub(crate) fn is_locked_here(&self, name: &Name) -> bool {
+        self.clients.get(name).is_some_and(|clients| clients.kind == Kind::Lock && !clients.is_empty())
+    }
+
     /// Whether a request for the lock is known to stand in line for nobody.
     pub(super) fn is_in_line_for_nobody(&self, name: &Name) -> bool {
         match self.instances.get(name) {

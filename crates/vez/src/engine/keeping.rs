@@ -48,11 +48,14 @@ impl Drop for Untold {
 
 impl Engine {
     /// Somebody wants a lock now or never, to be kept for whoever knows the value.
-    pub(crate) fn set(self: &Arc<Self>, by: Arc<str>, name: &Name, value: Vec<u8>, ttl: Nanos) -> Asked<Untold> {
+    pub(crate) fn set(self: &Arc<Self>, by: &Arc<str>, name: &Name, value: &[u8], ttl: Nanos) -> Asked<Untold> {
         self.with(|core, now| {
-            if core.peer.is_none() {
-                return Asked::Now(Err(Failure::NoMember));
+            let Some(peer) = &core.peer else { return Asked::Now(Err(Failure::NoMember)) };
+            // Where many want the same, most of what is said is in vain, and that is seen at a glance.
+            if peer.is_locked_here(name) {
+                return Asked::Now(Err(Failure::Busy(name.clone())));
             }
+            let (value, by) = (value.to_vec(), Arc::clone(by));
             let call = |request| Call::Set(Set { request, name: name.clone(), value, ttl, by });
             match self.ask_now(core, now, call) {
                 (request, Some(Outcome::Kept(name))) => {

@@ -68,14 +68,15 @@ impl Connection {
     }
 
     fn set(&self, name: Name, value: Vec<u8>, ttl: Nanos) -> Step {
-        match self.seat.inner.engine.set(self.seat.setter(), &name, value.clone(), ttl) {
+        let by = self.seat.setter();
+        match self.seat.inner.engine.set(&by, &name, &value, ttl) {
             Asked::Now(Ok(untold)) => {
                 untold.told();
                 Step::Say(Reply::OK)
             }
             Asked::Now(Err(Failure::Busy(_))) => Step::Say(Reply::Nil),
             first => {
-                let (inner, by) = (Arc::clone(&self.seat.inner), self.seat.setter());
+                let inner = Arc::clone(&self.seat.inner);
                 wait(async move {
                     match inner.set(&by, &name, &value, ttl, first).await {
                         Ok(true) => Reply::OK,
@@ -173,7 +174,7 @@ impl Inner {
                 Err(failure) if is_passing(&failure) && begin.elapsed() < PATIENCE => sleep(PAUSE).await,
                 Err(failure) => return Err(self.for_now(failure)),
             }
-            asked = self.engine.set(Arc::clone(by), name, value.to_vec(), ttl);
+            asked = self.engine.set(by, name, value, ttl);
         }
     }
 
@@ -240,7 +241,7 @@ impl Inner {
     }
 
     async fn set_now(&self, by: &Arc<str>, name: &Name, value: &[u8], ttl: Nanos) -> Result<bool, Unfound> {
-        let first = self.engine.set(Arc::clone(by), name, value.to_vec(), ttl);
+        let first = self.engine.set(by, name, value, ttl);
         Ok(self.set(by, name, value, ttl, first).await?)
     }
 

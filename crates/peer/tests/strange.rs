@@ -148,7 +148,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => (name(), 0..3_u32).prop_map(|(name, units)| Happening::Resize(name, units)),
         1 => (name(), request()).prop_map(|(name, request)| Happening::Cancel(name, request)),
         2 => name().prop_map(Happening::Release),
-        1 => (0..3_u64).prop_map(|session| Happening::EndSession(SessionId(session))),
+        1 => (1..4_u64).prop_map(|session| Happening::EndSession(SessionId(session))),
         20 => (1..3_usize, message()).prop_map(|(from, message)| Happening::Message(NodeId::from_index(from), message)),
         1 => Just(Happening::Tick),
         1 => any::<bool>().prop_map(Happening::NewView),
@@ -186,7 +186,7 @@ proptest! {
         install(&mut shard, 0, number, true, &mut effects);
         for (now, happening) in (0..).zip(happenings) {
             requests += 1;
-            let (session, request) = (SessionId(requests % 3), RequestId(requests));
+            let (session, request) = (SessionId(1 + requests % 3), RequestId(requests));
             match happening {
                 Happening::Acquire(name, ask, patience) => {
                     let waiter = Waiter { session, request, ask, patience, since: now };
@@ -222,7 +222,7 @@ proptest! {
             let why = shard.why(&Name::new(b"a1").expect("short"));
             prop_assert_eq!(why.view, Some(number));
         }
-        for session in 0..3 {
+        for session in 1..4 {
             shard.end_session(100, SessionId(session), &mut effects);
         }
         install(&mut shard, 101, number + 1, false, &mut effects);

@@ -177,7 +177,7 @@ impl Cluster {
 }
 
 pub(crate) fn session(node: usize) -> SessionId {
-    SessionId(node as u64)
+    SessionId(1 + node as u64) // 0 is the keeper's.
 }
 
 pub(crate) fn name() -> Name {

@@ -204,5 +204,5 @@ pub(crate) fn who(view: &View, node: NodeId) -> usize {
 
 /// Each request is of a session of its own.
 pub(crate) fn session(request: RequestId) -> SessionId {
-    SessionId(request.0)
+    SessionId(1 + request.0) // 0 is the keeper's.
 }

@@ -33,7 +33,6 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use core::ops::Bound;
 
 pub use clients::{Clients, Hold, Waiter};
 pub use effect::{Effect, Effects};
@@ -328,18 +327,6 @@ impl Shard {
     pub fn names(&self) -> (usize, usize) {
         let errands = self.errands.keys().filter(|name| !self.clients.contains_key(*name));
         (self.instances.len(), self.clients.len() + errands.count())
-    }
-
-    /// A name, if anything is known of it.
-    pub(crate) fn known(&self, name: &Name) -> Option<&Name> {
-        self.instances.get_key_value(name).map(|(name, _)| name)
-    }
-
-    /// The names that begin so, come after that one and have clients here, in the order of their bytes.
-    pub fn used_names(&self, prefix: &[u8], after: Option<&Name>) -> impl Iterator<Item = &Name> {
-        let begins = move |name: &&Name| name.as_bytes().starts_with(prefix);
-        let from = after.map_or(Bound::Included(prefix), |after| Bound::Excluded(after.as_bytes()));
-        self.listed.range::<[u8], _>((from, Bound::Unbounded)).map(|listed| &listed.0).take_while(begins)
     }
 
     /// Sends something to the home of a name; at the home itself it happens at once.

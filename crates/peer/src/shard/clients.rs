@@ -1,6 +1,7 @@
 //! The local clients of a name: who holds it here, and who waits here. It is all that outlives a view.
 
 use alloc::{collections::VecDeque, vec::Vec};
+use core::ops::Bound;
 
 use serde::Serialize;
 
@@ -8,6 +9,7 @@ use super::Shard;
 use crate::{
     ask::{Ask, Kind, Patience, RequestId, SessionId, Size},
     fence::Fence,
+    name::Name,
 };
 
 /// What a client of this node has.
@@ -43,6 +45,18 @@ pub struct Waiter {
 }
 
 impl Shard {
+    /// A name, if anything is known of it.
+    pub(crate) fn known(&self, name: &Name) -> Option<&Name> {
+        self.instances.get_key_value(name).map(|(name, _)| name)
+    }
+
+    /// The names that begin so, come after that one and have clients here, in the order of their bytes.
+    pub fn used_names(&self, prefix: &[u8], after: Option<&Name>) -> impl Iterator<Item = &Name> {
+        let begins = move |name: &&Name| name.as_bytes().starts_with(prefix);
+        let from = after.map_or(Bound::Included(prefix), |after| Bound::Excluded(after.as_bytes()));
+        self.listed.range::<[u8], _>((from, Bound::Unbounded)).map(|listed| &listed.0).take_while(begins)
+    }
+
     /// How many requests and holds of a session there are.
     #[must_use]
     pub fn uses(&self, session: SessionId) -> u32 {

@@ -29,7 +29,7 @@ use std::{future::Future, num::NonZero, process::ExitCode, thread::available_par
 use anyhow::{Context, Result};
 use clap::Subcommand;
 
-/// How many threads a node has, if it is not half of the processors: tokio looks there by itself.
+/// How many threads a node has, if it is not half of the processors. Tokio looks there too, and panics at what is no number.
 const THREADS: &str = "TOKIO_WORKER_THREADS";
 /// So much is done at most before it is looked again which sockets have something to read.
 const BATCH: u32 = 256;
@@ -103,11 +103,16 @@ fn one_thread(run: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
 /// Runs a node. A node is meant to be on the machine of those whom it serves, and half of the processors are theirs: with more
 /// threads it does less, for what one of them has in its cache the other has to fetch. Who has a machine for it alone says so.
 fn node_threads(run: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+    let processors = available_parallelism().map_or(1, NonZero::get);
+    let threads = match std::env::var_os(THREADS) {
+        None => NonZero::new(processors / 2).unwrap_or(NonZero::<usize>::MIN),
+        Some(said) => said
+            .to_str()
+            .and_then(|said| said.parse().ok())
+            .with_context(|| format!("{THREADS} is {}; take a number of threads from 1", said.display()))?,
+    };
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    if std::env::var_os(THREADS).is_none() {
-        let processors = available_parallelism().map_or(1, NonZero::get);
-        runtime.worker_threads((processors / 2).max(1));
-    }
+    runtime.worker_threads(threads.get());
     // All who have said something are heard before it is looked who else has.
     runtime.event_interval(BATCH).enable_all().build().context("cannot begin")?.block_on(run)
 }

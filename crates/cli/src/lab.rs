@@ -14,6 +14,7 @@ mod reproduce;
 mod resource;
 mod risk;
 mod run;
+mod session;
 mod storm;
 mod sweep;
 mod system;

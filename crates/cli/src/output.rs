@@ -3,11 +3,6 @@
 use std::{
     io::{self, IsTerminal, Write},
     process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
 };
 
 use anyhow::Context;
@@ -54,12 +49,6 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// Writes a line to standard error. If nobody can read it there, nobody misses it.
 pub(crate) fn tell(line: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "{line}");
-}
-
-/// What an algorithm was told besides, to follow something.
-pub(crate) fn in_words(settings: &serde_json::Map<String, serde_json::Value>) -> String {
-    let value = |value: &serde_json::Value| value.as_str().map_or(value.to_string(), str::to_owned);
-    settings.iter().map(|(name, set)| format!(", {name} = {}", value(set))).collect()
 }
 
 /// So many of something: `1 crash`, `2 crashes`.
@@ -114,20 +103,6 @@ pub(crate) fn progress(end: u64, unit: &'static str) -> ProgressBar {
     };
     bar.set_style(ProgressStyle::with_template(&template).expect("a good template"));
     bar
-}
-
-/// Becomes true with Ctrl-C, or when the process is asked to end.
-pub(crate) fn interruption() -> anyhow::Result<Arc<AtomicBool>> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let interrupt = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || interrupt.store(true, Ordering::Relaxed)).context("cannot heed Ctrl-C")?;
-    Ok(interrupted)
-}
-
-/// The time since the first call.
-pub(crate) fn stopwatch() -> Duration {
-    static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
-    START.get_or_init(std::time::Instant::now).elapsed()
 }
 
 /// A whole number with commas between its thousands.

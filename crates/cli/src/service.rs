@@ -19,7 +19,7 @@ mod status;
 mod stop;
 mod tell;
 mod time;
-mod top;
+pub mod top;
 mod up;
 mod voice;
 mod wrap;

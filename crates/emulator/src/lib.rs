@@ -43,7 +43,7 @@ pub use self::{
     referee::Watcher,
     resource::{ResourceError, resource},
     script::{Script, ScriptError},
-    settings::{Crash, Settings, SettingsError, seconds},
+    settings::{Crash, Settings, SettingsError},
     transport::Transport,
 };
 

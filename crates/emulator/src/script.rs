@@ -3,8 +3,9 @@
 use std::str::FromStr;
 
 use vez_algorithms::link::Nanos;
+use vez_lab::span::seconds;
 
-use crate::{clock::nanos, settings::seconds};
+use crate::clock::nanos;
 
 /// What somebody types, and when.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -4,7 +4,7 @@ use std::{str::FromStr, time::Duration};
 
 use serde_json::json;
 use vez_algorithms::{Model, NodeId, Timing, catalog::Entry, link::Service};
-use vez_lab::{named::Detector, system::System, trace::Header};
+use vez_lab::{named::Detector, span::seconds, system::System, trace::Header};
 
 use crate::transport::Transport;
 
@@ -55,28 +55,6 @@ impl FromStr for Crash {
         let parts = text.split_once('@').and_then(|(node, at)| Some((node.strip_prefix('n')?.parse().ok()?, at)));
         let (node, at) = parts.ok_or_else(|| format!("\"{text}\" is not NODE@TIME, such as n3@200ms"))?;
         Ok(Self { node: NodeId(node), at: seconds(at)? })
-    }
-}
-
-/// A time as one writes it: 200ms, 5s, 1.5s, 300us, 2m. Only 0 needs no unit: whoever leaves it away may mean milliseconds.
-///
-/// # Errors
-/// If it is none, in words.
-pub fn seconds(text: &str) -> Result<f64, String> {
-    let unit_at = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit_at);
-    let scale = match unit {
-        "us" | "µs" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" | "min" => 60.0,
-        "" if number == "0" => 0.0,
-        "" if number.parse::<f64>().is_ok() => return Err(format!("{text} has no unit; write {text}ms or {text}s")),
-        _ => return Err(format!("\"{text}\" is not a time; write one such as 200ms, 5s or 1.5s")),
-    };
-    match number.trim().parse::<f64>() {
-        Ok(number) if number.is_finite() => Ok(number * scale),
-        Ok(_) | Err(_) => Err(format!("\"{text}\" is not a time; write one such as 200ms, 5s or 1.5s")),
     }
 }
 

@@ -1,12 +1,8 @@
 //! How fast the lab is: messages that the simulator delivers, and states that the checker visits beside `stateright`.
 #![allow(missing_docs, reason = "criterion's macros make functions without any")]
 
-#[path = "../tests/load/mod.rs"]
-mod load;
-#[path = "../tests/plain/mod.rs"]
+#[path = "../tests/it/plain.rs"]
 mod plain;
-#[path = "../tests/systems/mod.rs"]
-mod systems;
 
 use std::{cmp::Reverse, collections::BinaryHeap, hint::black_box, time::Duration};
 
@@ -17,12 +13,13 @@ use rand_chacha::{
 };
 use stateright::{Checker, Model};
 use vez_algorithms::{
-    Order,
+    Order, Protocol as _,
     mutex::{Nxr, RicartAgrawala},
 };
 use vez_lab::{
-    check::{Workload, check},
-    sim::{Arrivals, Config},
+    check::{self, Workload},
+    sim::{self, Arrivals, Config},
+    system::System,
 };
 
 #[expect(clippy::disallowed_methods, reason = "the lab has no clock of its own: this is the one it is lent")]
@@ -35,11 +32,17 @@ fn stopwatch() -> Duration {
 fn simulator(c: &mut Criterion) {
     let mut group = c.benchmark_group("simulator, messages");
     for (nodes, rate) in [(31, 0.1), (31, 1.0), (1000, 0.01)] {
-        let config = Config { entries: 50_000, runs: 0..1, ..load::config(nodes, Arrivals::Closed { rate }) };
-        let deliveries = load::measure::<Nxr>(&config).deliveries;
+        let config = Config {
+            entries: 50_000,
+            runs: 0..1,
+            order: Nxr::MODEL.order,
+            ..Config::new(System::of(nodes), Arrivals::Closed { rate })
+        };
+        let measure = || sim::run::<Nxr>(&config, || Duration::ZERO, &|_| {}).expect("it can be simulated");
+        let deliveries = measure().deliveries;
         group.throughput(Throughput::Elements(deliveries));
         group.bench_function(format!("nxr, {nodes} nodes, rate {rate}"), |b| {
-            b.iter(|| black_box(load::measure::<Nxr>(&config)));
+            b.iter(|| black_box(measure()));
         });
     }
     for entries in [31, 1000] {
@@ -71,9 +74,10 @@ fn bare_loop(entries: u64) -> u64 {
 fn checker(c: &mut Criterion) {
     let mut group = c.benchmark_group("checker, states of ricart-agrawala, 4 nodes, 1 request each, any order");
     group.sample_size(10).warm_up_time(Duration::from_millis(1)).measurement_time(Duration::from_secs(1));
-    let config = systems::config(Workload::Requests(1), Order::Any);
+    let setup = System::of(4).setup(1, 0).expect("such a system can be");
+    let config = check::Config::new(Workload::Requests(1), Order::Any);
     let explore =
-        || check::<RicartAgrawala>(&systems::setup(4), &config, stopwatch, &mut |_| {}).expect("it can be explored");
+        || check::check::<RicartAgrawala>(&setup, &config, stopwatch, &mut |_| {}).expect("it can be explored");
     let states = explore().states;
     group.throughput(Throughput::Elements(states as u64));
     group.bench_function("vez", |b| {
@@ -81,7 +85,7 @@ fn checker(c: &mut Criterion) {
     });
     group.bench_function("stateright, depth first, one thread", |b| {
         b.iter(|| {
-            let plain = plain::Plain::<RicartAgrawala>::new(&systems::setup(4), Order::Any, 1);
+            let plain = plain::Plain::<RicartAgrawala>::new(&setup, Order::Any, 1);
             let checker = plain.checker().threads(1).spawn_dfs().join();
             assert_eq!(checker.unique_state_count(), states);
         });

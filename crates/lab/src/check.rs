@@ -56,6 +56,26 @@ pub struct Config {
     pub max_states: usize,
 }
 
+impl Config {
+    /// Without faults, with all clients, and at most 20 million states.
+    #[must_use]
+    pub fn new(workload: Workload, order: Order) -> Self {
+        Self {
+            workload,
+            order,
+            askers: None,
+            mixed: false,
+            crashes: 0,
+            restarts: 0,
+            losses: 0,
+            false_suspicions: 0,
+            instant: false,
+            exact: false,
+            max_states: 20_000_000,
+        }
+    }
+}
+
 /// How often each client asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Workload {

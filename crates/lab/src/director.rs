@@ -4,7 +4,7 @@
 //!
 //! | command | what happens |
 //! |---|---|
-//! | `system nodes=3 topology=line quorum=grid` | a new system starts; topology and quorum may be left out (binary, grid) |
+//! | `system nodes=3 topology=line quorum=grid` | a new system starts; `SystemOptions` has its other parameters |
 //! | `ask n1 n2` | the clients of these nodes ask, one after the other |
 //! | `leave n1` | the client of this node leaves |
 //! | `deliver n2 n1 "Request(1)"` | the first such message from n2 to n1 arrives; `Request` is any; without it, the first |
@@ -32,8 +32,9 @@ use vez_algorithms::{
 use crate::{
     quiet,
     scene::{Recorder, Scene},
+    sim::DelayLaw,
     stage::{CannotPlay, Packet, Stage, Step},
-    system::{Quorum, System, Topology},
+    system::{MESSAGE_DELAY, System, SystemOptions},
 };
 
 /// Deliveries until `settle` gives up, if the script does not say.
@@ -86,30 +87,9 @@ pub enum Command {
         /// How many nodes it has.
         #[arg(key)]
         nodes: usize,
-        /// How they are arranged.
-        #[arg(key)]
-        topology: Option<Topology>,
-        /// Their quorums.
-        #[arg(key)]
-        quorum: Option<Quorum>,
-        /// How many may be inside together.
-        #[arg(key)]
-        k: Option<usize>,
-        /// How many groups there are.
-        #[arg(key)]
-        groups: Option<usize>,
-        /// How many replicas vote.
-        #[arg(key)]
-        replicas: Option<usize>,
-        /// How many of them are a majority.
-        #[arg(key)]
-        majority: Option<usize>,
-        /// How many bits an identifier has.
-        #[arg(key)]
-        bits: Option<u32>,
-        /// How many of them name a superpeer.
-        #[arg(key)]
-        prefix: Option<u32>,
+        /// Its parameters, by name.
+        #[arg(key, many, optional)]
+        options: Vec<(String, String)>,
     },
     /// Nodes, and behind them what they ask for, if not for what they usually do.
     Ask(Vec<String>),
@@ -209,7 +189,7 @@ impl<A: Algorithm> goldenscript::Runner for Director<A> {
 
     fn run(&mut self, command: &Command, _context: &goldenscript::Context) -> Result<String, Box<dyn Error>> {
         if let Some(system) = system(command) {
-            let (stage, told) = Stage::watched(&system.setup(0, 0)?, Recorder::default())?;
+            let (stage, told) = Stage::watched(&system?.setup(0, 0)?, Recorder::default())?;
             self.stage = Some(stage);
             return Ok(told);
         }
@@ -223,23 +203,12 @@ impl<A: Algorithm> goldenscript::Runner for Director<A> {
     }
 }
 
-/// The system that a command wants, if that is what it wants.
-fn system(command: &Command) -> Option<System> {
-    let Command::System { nodes, topology, quorum, k, groups, replicas, majority, bits, prefix } = command else {
-        return None;
-    };
-    let usual = System::of(*nodes);
-    Some(System {
-        topology: topology.unwrap_or(usual.topology),
-        quorum: quorum.unwrap_or(usual.quorum),
-        k: k.unwrap_or(usual.k),
-        groups: groups.unwrap_or(usual.groups),
-        replicas: replicas.unwrap_or(usual.replicas),
-        majority: majority.unwrap_or(usual.majority),
-        bits: bits.unwrap_or(usual.bits),
-        prefix: prefix.unwrap_or(usual.prefix),
-        ..usual
-    })
+/// The system that a command sets up, if it does.
+fn system(command: &Command) -> Option<Result<System, Box<dyn Error>>> {
+    let Command::System { nodes, options } = command else { return None };
+    let pairs = options.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let resolve = |options: SystemOptions| Ok(options.resolve(*nodes, MESSAGE_DELAY, &DelayLaw::Uniform)?);
+    Some(SystemOptions::from_pairs(pairs).map_err(Box::from).and_then(resolve))
 }
 
 fn direct<A: Algorithm>(stage: &mut Watched<A>, command: &Command) -> Result<String, Box<dyn Error>> {

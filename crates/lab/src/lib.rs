@@ -13,6 +13,7 @@
 //! - [`meant`] finds the algorithm of a name, or the name that may have been meant.
 //! - [`study`] measures, plots and judges what a file asks for; [`experiments`] are those of the papers.
 //! - [`plot`] draws charts.
+//! - [`span`] reads and writes spans of time.
 //! - [`risk`] computes how likely coordinators that forget let two in.
 //!
 //! Nothing here knows a wall clock, and nothing depends on the order of a hash map: the same seed gives the same run, byte
@@ -33,7 +34,7 @@ pub mod replay;
 pub mod risk;
 pub mod scene;
 pub mod sim;
-mod span;
+pub mod span;
 pub mod stage;
 pub mod stats;
 pub mod study;

@@ -123,21 +123,14 @@ pub fn draw<A: Algorithm>(seed: u64, number: u64) -> Config {
     let mut asks: Vec<(f64, NodeId)> = (0..requests).map(&mut ask).collect();
     asks.sort_by(|one, other| one.0.total_cmp(&other.0));
     Config {
-        system,
-        arrivals: Arrivals::Scripted(Script::of(asks)),
-        hot: None,
-        askers: None,
         hold: 0.5 * stream.uniform(),
-        delay: 0.1,
         delay_law: laws[stream.below(2)].clone(),
         order: A::MODEL.order,
         faults: faults(A::MODEL, nodes, &mut stream),
-        keep_going: false,
-        until: None,
         entries: 1,
-        warmup: 0,
         runs: number..number + 1,
         seed,
+        ..Config::new(system, Arrivals::Scripted(Script::of(asks)))
     }
 }
 

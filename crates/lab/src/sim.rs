@@ -31,7 +31,12 @@ pub use self::{
     network::DelayLaw,
     report::{Detection, Report, Starving, Wait},
 };
-use crate::{named::Detector, quiet, system::System, trace::Header};
+use crate::{
+    named::Detector,
+    quiet,
+    system::{MESSAGE_DELAY, System},
+    trace::Header,
+};
 
 /// More entries than this take years.
 const MAX_ENTRIES: u64 = 1_000_000_000_000;
@@ -72,6 +77,31 @@ pub struct Config {
     pub runs: std::ops::Range<u64>,
     /// Where all randomness comes from.
     pub seed: u64,
+}
+
+impl Config {
+    /// The setting of the papers: a message takes up to 0.1 time units, a client stays inside for 0.01. Ten runs of 5,000 entries.
+    #[must_use]
+    pub fn new(system: System, arrivals: Arrivals) -> Self {
+        let warmup = if matches!(arrivals, Arrivals::Scripted(_)) { 0 } else { 1000 };
+        Self {
+            system,
+            arrivals,
+            hot: None,
+            askers: None,
+            hold: 0.01,
+            delay: MESSAGE_DELAY,
+            delay_law: DelayLaw::Uniform,
+            order: Order::Any,
+            faults: Faults::default(),
+            keep_going: false,
+            until: None,
+            entries: 5000,
+            warmup,
+            runs: 0..10,
+            seed: 1,
+        }
+    }
 }
 
 /// A mistake in a [`Config`]. Nothing was run.

@@ -1,6 +1,11 @@
 //! The systems that algorithms run on, as one names them.
 
-use std::{fmt, ops::Range, str::FromStr, time::Duration};
+use std::{
+    fmt::{self, Display},
+    ops::Range,
+    str::FromStr,
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 pub use vez_algorithms::quorum::Quorum;
@@ -12,12 +17,16 @@ use vez_algorithms::{
 
 use crate::{
     random::{Purpose, Stream},
+    sim::DelayLaw,
     span,
-    wanted::word,
+    wanted::{word, word_if_any},
 };
 
 /// More nodes than this are surely a slip of the keyboard.
 pub const MAX_NODES: usize = 200_000;
+
+/// How long a message takes at most, in time units, if nothing else is said.
+pub const MESSAGE_DELAY: f64 = 0.1;
 
 /// A system: how many nodes, how they are arranged, and what an algorithm may want to know besides.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -53,24 +62,140 @@ pub struct System {
     pub period: Duration,
 }
 
+/// The parameters of a system as they are asked for: on the command line, in the file of a study, in a transcript or in a check.
+/// [`resolve`](Self::resolve) is the only place that knows what an omitted one means.
+#[derive(Clone, PartialEq, Default, Debug, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct SystemOptions {
+    /// The tree or graph that algorithms with one start with: binary, tree:K, line, star, random, hypercube, grid or
+    /// geometric. By default binary.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SHAPE"))]
+    #[serde(deserialize_with = "word_if_any")]
+    pub topology: Option<Topology>,
+    /// The quorums of algorithms that vote: grid, plane or star. By default grid.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "KIND"))]
+    #[serde(deserialize_with = "word_if_any")]
+    pub quorum: Option<Quorum>,
+    /// How many may be inside together, for semaphores; how many superpeers there are. By default 2.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub k: Option<usize>,
+    /// How many groups or sessions there are to choose from. By default 3.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub groups: Option<usize>,
+    /// How many replicas of the resource vote. By default 5.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub replicas: Option<usize>,
+    /// How many of them must agree; by default more than half.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub majority: Option<usize>,
+    /// How many bits an identifier has. By default 16.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub bits: Option<u32>,
+    /// How many of them, the first ones, name a superpeer. By default 2.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub prefix: Option<u32>,
+    /// How long a node waits for an answer before it takes the other for dead; by default longer than two messages take.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME", value_parser = time))]
+    pub patience: Option<f64>,
+    /// How long a node pauses between two rounds of what it does again and again; by default ten times that.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME", value_parser = time))]
+    pub period: Option<f64>,
+}
+
+/// A span of time, as a number of time units or with the name of a unit: 0.25, 250ms.
+#[cfg(feature = "clap")]
+fn time(text: &str) -> Result<f64, String> {
+    text.parse().or_else(|_| span::seconds(text))
+}
+
+impl SystemOptions {
+    /// Reads parameters from a script: pairs of a name and a value.
+    ///
+    /// # Errors
+    /// If there is no such parameter, or it has no such value.
+    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
+        fn parse<T: FromStr<Err: Display>>(name: &str, value: &str) -> Result<Option<T>, String> {
+            value.parse().map(Some).map_err(|error| format!("{name}={value}: {error}"))
+        }
+        let mut options = Self::default();
+        for (name, value) in pairs {
+            match name {
+                "topology" => options.topology = parse(name, value)?,
+                "quorum" => options.quorum = parse(name, value)?,
+                "k" => options.k = parse(name, value)?,
+                "groups" => options.groups = parse(name, value)?,
+                "replicas" => options.replicas = parse(name, value)?,
+                "majority" => options.majority = parse(name, value)?,
+                "bits" => options.bits = parse(name, value)?,
+                "prefix" => options.prefix = parse(name, value)?,
+                "patience" => options.patience = parse(name, value)?,
+                "period" => options.period = parse(name, value)?,
+                other => return Err(format!("a system has no parameter \"{other}\"")),
+            }
+        }
+        Ok(options)
+    }
+
+    /// The settings that are given. A topology concerns every system.
+    pub(crate) fn given(&self) -> impl Iterator<Item = Setting> {
+        let given = [
+            (Setting::Quorum, self.quorum.is_some()),
+            (Setting::K, self.k.is_some()),
+            (Setting::Groups, self.groups.is_some()),
+            (Setting::Replicas, self.replicas.is_some()),
+            (Setting::Majority, self.majority.is_some()),
+            (Setting::Bits, self.bits.is_some()),
+            (Setting::Prefix, self.prefix.is_some()),
+            (Setting::Patience, self.patience.is_some()),
+            (Setting::Period, self.period.is_some()),
+        ];
+        given.into_iter().filter(|(_, given)| *given).map(|(setting, _)| setting)
+    }
+
+    /// The system of these parameters, in which a message takes about `delay` time units.
+    ///
+    /// # Errors
+    /// If a time is not one.
+    pub fn resolve(&self, nodes: usize, delay: f64, law: &DelayLaw) -> Result<System, SetupError> {
+        // Somebody who was turned away asks again after about the time that a message takes.
+        let about = Duration::try_from_secs_f64(delay.min(1e6)).unwrap_or_default();
+        let patience = match (self.patience, law) {
+            (Some(patience), _) => seconds("patience", patience)?,
+            (None, DelayLaw::Uniform | DelayLaw::Constant) => about * 5 / 2,
+            // There is no bound: one message in millions takes longer than this.
+            (None, DelayLaw::Exponential | DelayLaw::Measured(_)) => about * 40,
+        };
+        let replicas = self.replicas.unwrap_or(5);
+        Ok(System {
+            nodes,
+            topology: self.topology.unwrap_or(Topology::Tree(2)),
+            quorum: self.quorum.unwrap_or(Quorum::Grid),
+            k: self.k.unwrap_or(2.min(nodes)),
+            groups: self.groups.unwrap_or(3),
+            replicas,
+            majority: self.majority.unwrap_or(replicas / 2 + 1),
+            bits: self.bits.unwrap_or(16),
+            prefix: self.prefix.unwrap_or(2),
+            retry: about / 2..about * 3 / 2,
+            patience,
+            period: self.period.map_or(Ok(patience * 10), |period| seconds("period", period))?,
+        })
+    }
+}
+
+fn seconds(name: &str, time: f64) -> Result<Duration, SetupError> {
+    let time_span = Some(time).filter(|time| (1e-6..=1e6).contains(time)).map(Duration::from_secs_f64);
+    time_span.ok_or_else(|| SetupError(format!("{name} is {time}; take a time from 1e-6 to 1e6, such as 1")))
+}
+
 impl System {
-    /// So many nodes on a binary tree, with quorums from a grid, where a message takes at most a tenth.
+    /// The usual system of this many nodes: on a binary tree, with quorums from a grid, where a message takes up to a tenth of
+    /// a time unit.
     #[must_use]
     pub fn of(nodes: usize) -> Self {
-        Self {
-            nodes,
-            topology: Topology::Tree(2),
-            quorum: Quorum::Grid,
-            k: 2.min(nodes),
-            groups: 3,
-            replicas: 5,
-            majority: 3,
-            bits: 16,
-            prefix: 2,
-            retry: Duration::from_millis(50)..Duration::from_millis(150),
-            patience: Duration::from_millis(250),
-            period: Duration::from_millis(2500),
-        }
+        let usual = SystemOptions::default().resolve(nodes, MESSAGE_DELAY, &DelayLaw::Uniform);
+        usual.expect("no time is given that could be wrong")
     }
 
     /// What these are set to, by name.
@@ -187,7 +312,7 @@ pub enum Topology {
     Geometric,
 }
 
-impl fmt::Display for Topology {
+impl Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tree(2) => f.write_str("binary"),

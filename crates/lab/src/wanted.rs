@@ -1,6 +1,6 @@
 //! A simulation as one asks for it, on the command line or in the file of a study: what is left out is as usual.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use vez_algorithms::{
@@ -11,7 +11,7 @@ use vez_algorithms::{
 use crate::{
     named::Detector,
     sim::{Arrivals, Config, ConfigError, DelayLaw, Faults, Hot, Script},
-    system::{Quorum, System, Topology},
+    system::{System, SystemOptions},
 };
 
 /// What one may ask for, by the names that it has on the command line and in a file.
@@ -20,33 +20,14 @@ use crate::{
 pub struct Wanted {
     /// How many nodes.
     pub nodes: usize,
-    /// The tree or graph that algorithms with one start with.
-    #[serde(deserialize_with = "word")]
-    pub topology: Topology,
+    /// The parameters of the system.
+    #[serde(flatten)]
+    pub system: SystemOptions,
     /// Whether messages may overtake each other; by default if the algorithm allows it.
     #[serde(deserialize_with = "word_if_any")]
     pub network: Option<Network>,
-    /// The quorums of algorithms that vote.
-    #[serde(deserialize_with = "word_if_any")]
-    pub quorum: Option<Quorum>,
-    /// How many may be inside together, or how many superpeers there are.
-    pub k: Option<usize>,
-    /// How many groups or sessions there are to choose from.
-    pub groups: Option<usize>,
-    /// How many replicas of the resource vote.
-    pub replicas: Option<usize>,
-    /// How many of them must agree; by default more than half.
-    pub majority: Option<usize>,
-    /// How many bits an identifier has.
-    pub bits: Option<u32>,
-    /// How many of them, the first ones, name a superpeer.
-    pub prefix: Option<u32>,
     /// How many of the clients ask, the first ones; by default all.
     pub askers: Option<usize>,
-    /// How long a node waits for an answer before it takes the other for dead; by default longer than two messages take.
-    pub patience: Option<f64>,
-    /// How long a node pauses between two rounds of what it does again and again; by default ten times that.
-    pub period: Option<f64>,
     /// When clients ask.
     #[serde(deserialize_with = "word")]
     pub arrivals: ArrivalKind,
@@ -89,18 +70,9 @@ impl Default for Wanted {
     fn default() -> Self {
         Self {
             nodes: 31,
-            topology: Topology::Tree(2),
+            system: SystemOptions::default(),
             network: None,
-            quorum: None,
-            k: None,
-            groups: None,
-            replicas: None,
-            majority: None,
-            bits: None,
-            prefix: None,
             askers: None,
-            patience: None,
-            period: None,
             arrivals: ArrivalKind::Closed,
             rate: 0.1,
             script: None,
@@ -178,47 +150,13 @@ impl Wanted {
             let what = format!("askers is {askers} but there are only {nodes} nodes; take at most {nodes}");
             return Err(SetupError(what));
         }
-        // Somebody who was turned away asks again after about the time that a message takes.
-        let about = Duration::try_from_secs_f64(self.delay.min(1e6)).unwrap_or_default();
-        let patience = match (self.patience, &self.delay_law) {
-            (Some(patience), _) => seconds("patience", patience)?,
-            (None, DelayLaw::Uniform | DelayLaw::Constant) => about * 5 / 2,
-            // There is no bound: one message in millions takes longer than this.
-            (None, DelayLaw::Exponential | DelayLaw::Measured(_)) => about * 40,
-        };
-        let usual = System::of(nodes);
-        let replicas = self.replicas.unwrap_or(usual.replicas);
-        Ok(System {
-            nodes,
-            topology: self.topology,
-            quorum: self.quorum.unwrap_or(usual.quorum),
-            k: self.k.unwrap_or(usual.k),
-            groups: self.groups.unwrap_or(usual.groups),
-            replicas,
-            majority: self.majority.unwrap_or(replicas / 2 + 1),
-            bits: self.bits.unwrap_or(usual.bits),
-            prefix: self.prefix.unwrap_or(usual.prefix),
-            retry: about / 2..about * 3 / 2,
-            patience,
-            period: self.period.map_or(Ok(patience * 10), |period| seconds("period", period))?,
-        })
+        self.system.resolve(nodes, self.delay, &self.delay_law)
     }
 
     /// Whoever sets what does not concern the algorithm would be misled by what comes out.
     fn refuse_idle_settings(&self, entry: &Entry) -> Result<(), SetupError> {
-        let given = [
-            (Setting::Quorum, self.quorum.is_some()),
-            (Setting::K, self.k.is_some()),
-            (Setting::Groups, self.groups.is_some()),
-            (Setting::Replicas, self.replicas.is_some()),
-            (Setting::Majority, self.majority.is_some()),
-            (Setting::Bits, self.bits.is_some()),
-            (Setting::Prefix, self.prefix.is_some()),
-            (Setting::Patience, self.patience.is_some()),
-            (Setting::Period, self.period.is_some()),
-        ];
-        let idle = given.into_iter().find(|(setting, given)| *given && !concerns(*setting, entry));
-        idle.map_or(Ok(()), |(setting, _)| {
+        let idle = self.system.given().find(|setting| !concerns(*setting, entry));
+        idle.map_or(Ok(()), |setting| {
             let those = catalog::ALL.iter().filter(|entry| concerns(setting, entry)).map(|entry| entry.name);
             let those = those.collect::<Vec<_>>().join(", ");
             Err(SetupError(format!("{} has no setting {setting}; these have: {those}", entry.name)))
@@ -230,11 +168,6 @@ impl Wanted {
 fn concerns(setting: Setting, entry: &Entry) -> bool {
     let is_the_detectors = matches!(setting, Setting::Patience | Setting::Period);
     entry.settings.contains(&setting) || (entry.assumptions.detector && is_the_detectors)
-}
-
-fn seconds(name: &str, time: f64) -> Result<Duration, SetupError> {
-    let time_span = Some(time).filter(|time| (1e-6..=1e6).contains(time)).map(Duration::from_secs_f64);
-    time_span.ok_or_else(|| SetupError(format!("{name} is {time}; take a time from 1e-6 to 1e6, such as 1")))
 }
 
 /// When clients ask.

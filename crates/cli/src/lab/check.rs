@@ -15,9 +15,10 @@ use vez_lab::{
 
 use super::{
     find,
+    session::stopwatch,
     system::{NetworkArgs, SystemArgs, arranged},
 };
-use crate::output::{counted, print, progress, stopwatch, thousands};
+use crate::output::{counted, print, progress, thousands};
 
 /// Explore every interleaving of a small system.
 #[derive(clap::Args)]

@@ -17,15 +17,16 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::{Value, json};
 use vez_algorithms::{NodeId, catalog::Entry};
-use vez_emulator::{Crash, Emulation, Invitation, Outcome, Settings, Simulated, Transport, Watcher, seconds};
-use vez_lab::{sim::Report, trace::Header, wanted::Wanted};
+use vez_emulator::{Crash, Emulation, Invitation, Outcome, Settings, Simulated, Transport, Watcher};
+use vez_lab::{sim::Report, span::seconds, trace::Header, wanted::Wanted};
 
 use super::{
     find,
     measured::{Unit, describe},
+    session::interruption,
     system::SystemArgs,
 };
-use crate::output::{counted, interruption, print, progress, tell, thousands};
+use crate::output::{counted, print, progress, tell, thousands};
 
 /// How long an answer may take, if nobody says otherwise: this machine is quick, and sometimes busy.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -128,10 +129,10 @@ impl Args {
 
     fn settings(&self, entry: &Entry) -> Result<Settings> {
         let mut system = Wanted { delay: DELAY, ..self.system.wanted(self.nodes) }.system(entry)?;
-        if self.system.patience.is_none() {
+        if self.system.options.patience.is_none() {
             system.patience = PATIENCE;
         }
-        if self.system.period.is_none() {
+        if self.system.options.period.is_none() {
             system.period = system.patience * 10;
         }
         Ok(Settings {

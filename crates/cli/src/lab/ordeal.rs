@@ -12,8 +12,8 @@ use vez_lab::{
     trace::Tail,
 };
 
-use super::{find, trace::write_trace};
-use crate::output::{in_words, print, progress, tell, thousands};
+use super::{find, system::in_words, trace::write_trace};
+use crate::output::{print, progress, tell, thousands};
 
 /// More than this are surely a slip of the keyboard.
 const MOST: u64 = 10_000_000;

@@ -9,10 +9,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use vez_emulator::{Outlets, PeerError, PeerSettings, Script, peer, seconds};
+use vez_emulator::{Outlets, PeerError, PeerSettings, Script, peer};
+use vez_lab::span::seconds;
 
-use super::{emulate::create, find, system::SystemArgs};
-use crate::output::{Output, interruption, tell};
+use super::{emulate::create, find, session::interruption, system::SystemArgs};
+use crate::output::{Output, tell};
 
 /// Be one process of the laboratory exercise: a terminal that asks for the critical section.
 #[derive(clap::Args)]

@@ -5,8 +5,8 @@ use std::{net::SocketAddr, process::ExitCode};
 use anyhow::Result;
 use vez_emulator::{ResourceError, resource};
 
-use super::peer::address;
-use crate::output::{Output, interruption, tell};
+use super::{peer::address, session::interruption};
+use crate::output::{Output, tell};
 
 /// Be the shared resource of the laboratory exercise.
 #[derive(clap::Args)]

@@ -14,9 +14,10 @@ use vez_lab::{
 use super::{
     find,
     measured::{Unit, describe},
+    session::stopwatch,
     system::LoadArgs,
 };
-use crate::output::{print, progress, stopwatch, tell, thousands};
+use crate::output::{print, progress, tell, thousands};
 
 /// Simulate an algorithm and measure messages and waiting times.
 #[derive(clap::Args)]

@@ -7,48 +7,19 @@ use vez_algorithms::{Order, Setting, catalog::Entry};
 use vez_lab::{
     named::Detector,
     sim::{Config, DelayLaw, Hot},
-    system::{Quorum, Topology},
+    system::{SystemOptions, Topology},
     wanted::{ArrivalKind, Network, Wanted},
 };
 
-use crate::output::{counted, in_words};
+use crate::output::counted;
 
 #[derive(clap::Args)]
 pub(crate) struct SystemArgs {
-    /// The tree or graph that algorithms with one start with: binary, tree:K, line, star, random, hypercube, grid or
-    /// geometric.
-    #[arg(long, default_value = "binary", value_name = "SHAPE")]
-    pub(crate) topology: Topology,
-    /// The quorums of algorithms that vote: grid, plane or star. By default grid.
-    #[arg(long, value_name = "KIND")]
-    quorum: Option<Quorum>,
-    /// How many may be inside together, for semaphores; how many superpeers there are. By default 2.
-    #[arg(long)]
-    k: Option<usize>,
-    /// How many groups or sessions there are to choose from. By default 3.
-    #[arg(long)]
-    groups: Option<usize>,
-    /// How many replicas of the resource vote. By default 5.
-    #[arg(long)]
-    replicas: Option<usize>,
-    /// How many of them must agree; by default more than half.
-    #[arg(long)]
-    majority: Option<usize>,
-    /// How many bits an identifier has. By default 16.
-    #[arg(long)]
-    bits: Option<u32>,
-    /// How many of them, the first ones, name a superpeer. By default 2.
-    #[arg(long)]
-    prefix: Option<u32>,
+    #[command(flatten)]
+    pub(crate) options: SystemOptions,
     /// How many of the clients ask, the first ones; by default all.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) askers: Option<usize>,
-    /// How long a node waits for an answer before it takes the other for dead; by default longer than two messages take.
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub(crate) patience: Option<f64>,
-    /// How long a node pauses between two rounds of what it does again and again; by default ten times that.
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub(crate) period: Option<f64>,
 }
 
 /// The network of those who imagine one.
@@ -69,21 +40,7 @@ impl NetworkArgs {
 impl SystemArgs {
     /// All of it, on so many nodes.
     pub(crate) fn wanted(&self, nodes: usize) -> Wanted {
-        Wanted {
-            nodes,
-            topology: self.topology,
-            quorum: self.quorum,
-            k: self.k,
-            groups: self.groups,
-            replicas: self.replicas,
-            majority: self.majority,
-            bits: self.bits,
-            prefix: self.prefix,
-            askers: self.askers,
-            patience: self.patience,
-            period: self.period,
-            ..Wanted::default()
-        }
+        Wanted { nodes, system: self.options.clone(), askers: self.askers, ..Wanted::default() }
     }
 }
 
@@ -99,6 +56,12 @@ pub(crate) fn arranged(
     let topology = if stand_in_one { format!(", {topology}") } else { String::new() };
     let askers = askers.map_or(String::new(), |askers| format!(" of which {askers} may ask"));
     format!("{}: {}{askers}{topology}{}", entry.name, counted(nodes, "node", "nodes"), in_words(settings))
+}
+
+/// Further settings of an algorithm, to append to its description.
+pub(crate) fn in_words(settings: &serde_json::Map<String, serde_json::Value>) -> String {
+    let value = |value: &serde_json::Value| value.as_str().map_or(value.to_string(), str::to_owned);
+    settings.iter().map(|(name, set)| format!(", {name} = {}", value(set))).collect()
 }
 
 #[derive(clap::Args)]
@@ -210,11 +173,6 @@ impl LoadArgs {
             (None, ArrivalKind::Saturated) => "each asks again at once".to_owned(),
         }
     }
-}
-
-/// In units of time, or with the name of one: 0.25, 250ms.
-fn time(text: &str) -> Result<f64, String> {
-    text.parse().or_else(|_| vez_emulator::seconds(text))
 }
 
 fn read<T: FromStr>(path: &PathBuf) -> Result<T>

@@ -2,12 +2,12 @@
 
 mod ask;
 mod cells;
-mod draw;
+pub mod draw;
 mod live;
-mod picture;
+pub mod picture;
 mod popup;
 mod print;
-mod state;
+pub mod state;
 mod tables;
 
 use std::{

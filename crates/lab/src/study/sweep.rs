@@ -266,8 +266,8 @@ fn basics(algorithm: &Entry, wanted: &Wanted, config: &Config) -> [Value; 11] {
     [
         env!("CARGO_PKG_VERSION").into(),
         algorithm.name.into(),
-        wanted.nodes.into(),
-        wanted.topology.to_string().into(),
+        config.system.nodes.into(),
+        config.system.topology.to_string().into(),
         config.arrivals.name().into(),
         config.arrivals.rate().into(),
         wanted.hold.into(),

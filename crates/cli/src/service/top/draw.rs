@@ -27,7 +27,8 @@ pub(super) const GOOD: Style = Style::new().fg(Color::Green);
 pub(super) const HEED: Style = Style::new().fg(Color::Yellow);
 pub(super) const BAD: Style = Style::new().fg(Color::Red);
 
-pub(super) fn draw(frame: &mut Frame, state: &mut State) {
+/// Draws a state on the screen.
+pub fn draw(frame: &mut Frame, state: &mut State) {
     let nodes = u16::try_from(state.picture.nodes.len()).unwrap_or(u16::MAX);
     let room = frame.area().height.saturating_sub(3 + HEADING + HEADING + LEAST_NAMES);
     // Who has no room for a single node looks for names.

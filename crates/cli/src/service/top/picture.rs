@@ -20,58 +20,84 @@ const MOST_MISSED: u32 = 5;
 const NEWEST: f64 = 0.3;
 
 /// What was answered, and when it was asked.
-pub(super) struct Answers {
+pub struct Answers {
     /// Since anything that does not change.
     pub at: Duration,
+    /// The statistics of each node.
     pub nodes: Value,
+    /// The busiest names, with holders and waiters.
     pub names: Value,
+    /// The status of the node that was asked.
     pub status: Value,
 }
 
 /// What is seen at one moment.
 #[derive(Clone, Default, Debug, Serialize)]
-pub(super) struct Picture {
+pub struct Picture {
+    /// The identity of the cluster.
     pub cluster: Option<String>,
+    /// The current view.
     pub view: Option<u64>,
+    /// The node that leads the agreement on views.
     pub leader: Option<u64>,
     /// The node that was asked.
     pub asked: Option<u64>,
+    /// The state of the node that was asked.
     pub state: String,
+    /// Why it is in this state.
     pub because: String,
+    /// All members.
     pub nodes: Vec<Node>,
+    /// The busiest names.
     pub names: Vec<Name>,
     /// Whether there are more names in use than were told of.
     pub more: bool,
 }
 
+/// A member.
 #[derive(Clone, Default, Debug, Serialize)]
-pub(super) struct Node {
+pub struct Node {
+    /// Its number.
     pub node: u64,
+    /// The identity of its process.
     pub id: String,
+    /// Where other nodes reach it.
     pub address: String,
     /// In a word; of one that does not answer, `silent`.
     pub state: String,
+    /// Whether it has a vote on views.
     pub votes: bool,
+    /// Whether it leads the agreement on views.
     pub leads: bool,
+    /// Connected clients.
     pub connections: Option<u64>,
+    /// Names that are held or waited for.
     pub used_names: Option<u64>,
+    /// Grants per second.
     pub grants_per_second: Option<f64>,
     /// Which part of the grants took no other node.
     pub at_once: Option<f64>,
+    /// Tokens passed on to other nodes, per second.
     pub handovers_per_second: Option<f64>,
     /// Grants a second, the newest last.
     #[serde(skip)]
     pub trend: Vec<f64>,
 }
 
+/// A busy name.
 #[derive(Clone, Default, Debug, Serialize)]
-pub(super) struct Name {
+pub struct Name {
+    /// The name.
     pub name: String,
+    /// What it is: a lock, a semaphore, …
     pub kind: Option<String>,
+    /// Grants per second.
     pub grants_per_second: Option<f64>,
     /// Nothing, if nobody told.
     pub holders: Option<Vec<Holder>>,
+    /// Waiting requests.
     pub waiters: Option<u64>,
+    /// How long the first of them has waited, in milliseconds.
     pub longest_wait_ms: Option<u64>,
     /// How many wait for it, over some time.
     #[serde(skip)]
@@ -81,17 +107,22 @@ pub(super) struct Name {
     pub missed: u32,
 }
 
+/// A client that holds a name, or a part of it.
 #[derive(Clone, Default, Debug, Serialize)]
-pub(super) struct Holder {
+pub struct Holder {
+    /// The node that granted it.
     pub node: Option<u64>,
+    /// The client, as its node describes it.
     pub client: String,
+    /// What it holds of the name, if that can be shared.
     pub part: Option<String>,
+    /// For how long, in milliseconds.
     pub held_ms: u64,
 }
 
 /// What has to be known of before, to tell rates.
 #[derive(Default)]
-pub(super) struct Watch {
+pub struct Watch {
     nodes: BTreeMap<String, Seen>,
     /// A busy name is not in use at most moments, and stands for the same all the time.
     kinds: BTreeMap<String, String>,
@@ -119,7 +150,7 @@ struct Rates {
 
 impl Watch {
     /// What is seen now.
-    pub(super) fn look(&mut self, answers: &Answers) -> Picture {
+    pub fn look(&mut self, answers: &Answers) -> Picture {
         let status = &answers.status;
         let nodes = self.nodes(answers);
         let names = self.names(answers, &nodes);
@@ -272,7 +303,7 @@ impl Name {
     }
 
     /// How long it has been held, by who has held it longest.
-    pub(super) fn held_ms(&self) -> Option<u64> {
+    pub fn held_ms(&self) -> Option<u64> {
         self.holders.iter().flatten().map(|holder| holder.held_ms).max()
     }
 }
@@ -283,17 +314,22 @@ fn rounded(number: f64) -> f64 {
 }
 
 /// What all nodes together do.
-pub(super) struct Totals {
+pub struct Totals {
+    /// Grants per second.
     pub grants_per_second: Option<f64>,
+    /// The share of them that cost no message.
     pub at_once: Option<f64>,
+    /// Tokens passed on to other nodes, per second.
     pub handovers_per_second: Option<f64>,
+    /// Connected clients.
     pub connections: u64,
+    /// Waiting requests.
     pub waiters: u64,
 }
 
 impl Picture {
     /// Makes it follow another without jumps: of what changes from moment to moment, an average is taken over some of them.
-    pub(super) fn steady(&mut self, before: Self) {
+    pub fn steady(&mut self, before: Self) {
         let mut before: BTreeMap<String, Name> =
             before.names.into_iter().map(|name| (name.name.clone(), name)).collect();
         let average = |old: f64, new: f64| old + (new - old) * NEWEST;
@@ -316,11 +352,12 @@ impl Picture {
     }
 
     /// Leaves out all names but those that begin so.
-    pub(super) fn keep(&mut self, prefix: &str) {
+    pub fn keep(&mut self, prefix: &str) {
         self.names.retain(|name| name.name.starts_with(prefix));
     }
 
-    pub(super) fn totals(&self) -> Totals {
+    /// The sums over all nodes.
+    pub fn totals(&self) -> Totals {
         let sum = |of: fn(&Node) -> Option<f64>| self.nodes.iter().filter_map(of).reduce(|sum, one| sum + one);
         let grants = sum(|node| node.grants_per_second);
         let at_once = sum(|node| Some(node.at_once? * node.grants_per_second?));

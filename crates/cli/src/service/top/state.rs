@@ -15,18 +15,21 @@ const PAGE: isize = 10;
 
 /// How names are sorted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) enum Sort {
+pub enum Sort {
     /// Those that most wait for, and among them the busiest.
     #[default]
     Waiting,
+    /// Those that are granted most.
     Grants,
+    /// Those with the longest wait.
     LongestWait,
+    /// By name.
     Name,
 }
 
 /// What keys are for.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(super) enum Mode {
+pub enum Mode {
     /// Choosing a name.
     #[default]
     Choosing,
@@ -34,6 +37,7 @@ pub(super) enum Mode {
     Typing(String),
     /// Looking at one name.
     Showing {
+        /// Which one.
         name: String,
         /// What is known of it, once it was told.
         text: Option<String>,
@@ -46,25 +50,33 @@ pub(super) enum Mode {
 
 /// What somebody who pressed a key wants done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wish {
+pub enum Wish {
+    /// Nothing.
     Nothing,
     /// All is to be asked for now.
     Ask,
     /// The name that is looked at is to be asked for now.
     Show,
+    /// The program is to end.
     Quit,
 }
 
+/// What is on the screen.
 #[derive(Default)]
-pub(super) struct State {
+pub struct State {
+    /// The latest picture.
     pub picture: Picture,
     /// When it was told, as people read it.
     pub time: String,
     /// Why there is no newer one.
     pub trouble: Option<String>,
+    /// How names are sorted.
     pub sort: Sort,
+    /// Only names with this prefix are shown.
     pub filter: String,
+    /// What keys are for.
     pub mode: Mode,
+    /// Whether no new pictures are taken.
     pub paused: bool,
     /// The name that is chosen. It stays so wherever it goes.
     pub chosen: Option<String>,
@@ -83,7 +95,7 @@ impl Sort {
     }
 
     /// Sorts names. What they are sorted by is the same for many at most moments: the rest keeps them from jumping.
-    pub(super) fn sort(self, names: &mut [&Name]) {
+    pub fn sort(self, names: &mut [&Name]) {
         let thousandths = |name: &Name| (name.grants_per_second.unwrap_or(0.0) * 1e3) as u64;
         let pressure = |name: &Name| (name.pressure * 4.0) as u64;
         let wait = |name: &Name| name.longest_wait_ms.unwrap_or(0);
@@ -102,12 +114,13 @@ impl Sort {
 }
 
 impl State {
-    pub(super) fn new(filter: String) -> Self {
+    /// Nothing yet, with a filter that was given on the command line.
+    pub fn new(filter: String) -> Self {
         Self { filter, ..Self::default() }
     }
 
     /// The names that are wanted, in order.
-    pub(super) fn names(&self) -> Vec<&Name> {
+    pub fn names(&self) -> Vec<&Name> {
         let mut names: Vec<&Name> =
             self.picture.names.iter().filter(|name| name.name.starts_with(&self.filter)).collect();
         self.sort.sort(&mut names);
@@ -115,14 +128,14 @@ impl State {
     }
 
     /// A newer picture.
-    pub(super) fn see(&mut self, mut picture: Picture, time: String) {
+    pub fn see(&mut self, mut picture: Picture, time: String) {
         picture.steady(std::mem::take(&mut self.picture));
         (self.picture, self.time, self.trouble) = (picture, time, None);
         self.follow();
     }
 
     /// What is known of the name that is looked at, or was until now.
-    pub(super) fn shown(&mut self, of: &str, told: String) {
+    pub fn shown(&mut self, of: &str, told: String) {
         if let Mode::Showing { name, text, .. } = &mut self.mode
             && name == of
         {
@@ -130,7 +143,8 @@ impl State {
         }
     }
 
-    pub(super) fn key(&mut self, key: KeyEvent) -> Wish {
+    /// A key was pressed.
+    pub fn key(&mut self, key: KeyEvent) -> Wish {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
             return Wish::Quit;

@@ -1,0 +1,6 @@
+//! Integration tests of the emulator.
+
+mod agree;
+mod link;
+mod linked;
+mod strangers;

@@ -246,7 +246,7 @@ pub fn check<A: Algorithm>(
     if model.nodes > MAX_NODES {
         return Err(CannotCheck::TooManyNodes(model.nodes));
     }
-    let explored = explore(&mut model, config, &mut (), progress)?;
+    let explored = explore(&mut model, config, None, progress)?;
     let elapsed = stopwatch() - started;
     let visited = &explored.visited;
     let mut report = Report {
@@ -266,7 +266,7 @@ pub fn check<A: Algorithm>(
         return Ok(report);
     }
     let mut recorder = Recorder::default();
-    let visited = explore(&mut model, config, &mut recorder, progress)?.visited;
+    let visited = explore(&mut model, config, Some(&mut recorder), progress)?.visited;
     let graph = recorder.finish();
     if let Some(starvation) = starvation::find(&graph, model.nodes) {
         let mut numbers = visited.path(starvation.cycle[0]);

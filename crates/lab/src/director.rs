@@ -59,24 +59,15 @@ pub struct CannotDirect(String);
 /// Plays a script for the algorithm of that name, if there is one. What the script says came of it is not looked at: that
 /// is for whoever compares.
 pub fn play(name: &str, script: &str) -> Option<Result<Played, CannotDirect>> {
-    catalog::visit(name, Play { script })
+    Director::find(name).map(|director| play_with(director, script))
 }
 
-struct Play<'a> {
-    script: &'a str,
-}
-
-impl Job for Play<'_> {
-    type Done = Result<Played, CannotDirect>;
-
-    fn with<A: Algorithm>(self) -> Self::Done {
-        let mut director = Director::<A>::default();
-        // A script may do to an algorithm what no network does, and then its assertions fail.
-        let generated = quiet::catch(|| goldenscript::generate(&mut director, self.script));
-        let generated = generated.map_err(|panic| CannotDirect(format!("an assertion failed: {panic}")))?;
-        let transcript = generated.map_err(|error| CannotDirect(error.to_string()))?;
-        Ok(Played { transcript, scene: director.into_scene() })
-    }
+fn play_with(mut director: Director, script: &str) -> Result<Played, CannotDirect> {
+    // A script may do to an algorithm what no network does, and then its assertions fail.
+    let generated = quiet::catch(|| goldenscript::generate(&mut director, script));
+    let generated = generated.map_err(|panic| CannotDirect(format!("an assertion failed: {panic}")))?;
+    let transcript = generated.map_err(|error| CannotDirect(error.to_string()))?;
+    Ok(Played { transcript, scene: director.into_scene() })
 }
 
 /// What a script may say.
@@ -165,29 +156,62 @@ impl FromStr for Name {
 
 type Watched<A> = Stage<A, Recorder<A>>;
 
-/// Does what a script says, and keeps what happened.
-pub struct Director<A: Algorithm> {
-    stage: Option<Watched<A>>,
-}
+/// Plays the commands of a script, and keeps what happened. It is a [`goldenscript::Runner`].
+///
+/// The algorithm is behind a pointer, so that what plays scripts is compiled once, and not for each algorithm.
+pub struct Director(Box<dyn Direct>);
 
-impl<A: Algorithm> Default for Director<A> {
-    fn default() -> Self {
-        Self { stage: None }
+impl Director {
+    /// For the algorithm of that name, if there is one.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        catalog::visit(name, MakeDirector)
     }
-}
 
-impl<A: Algorithm> Director<A> {
+    /// For an algorithm.
+    #[must_use]
+    pub fn of<A: Algorithm>() -> Self {
+        Self(Box::new(Play::<A> { stage: None }))
+    }
+
     /// What happened on the stage that was set last; nothing if none was.
     #[must_use]
     pub fn into_scene(self) -> Scene {
-        self.stage.map(|stage| stage.into_watch().into_scene()).unwrap_or_default()
+        self.0.into_scene()
     }
 }
 
-impl<A: Algorithm> goldenscript::Runner for Director<A> {
+impl goldenscript::Runner for Director {
     type Command = Command;
 
     fn run(&mut self, command: &Command, _context: &goldenscript::Context) -> Result<String, Box<dyn Error>> {
+        self.0.run(command)
+    }
+}
+
+struct MakeDirector;
+
+impl Job for MakeDirector {
+    type Done = Director;
+
+    fn with<A: Algorithm>(self) -> Director {
+        Director::of::<A>()
+    }
+}
+
+/// Somebody who directs some algorithm.
+trait Direct {
+    fn run(&mut self, command: &Command) -> Result<String, Box<dyn Error>>;
+    fn into_scene(self: Box<Self>) -> Scene;
+}
+
+/// The stage of an algorithm, once it is set.
+struct Play<A: Algorithm> {
+    stage: Option<Watched<A>>,
+}
+
+impl<A: Algorithm> Direct for Play<A> {
+    fn run(&mut self, command: &Command) -> Result<String, Box<dyn Error>> {
         if let Some(system) = system(command) {
             let (stage, told) = Stage::watched(&system?.setup(0, 0)?, Recorder::default())?;
             self.stage = Some(stage);
@@ -200,6 +224,10 @@ impl<A: Algorithm> goldenscript::Runner for Director<A> {
         }
         keeps_invariant(stage).map_err(|broken| format!("{told}broken: {broken}"))?;
         Ok(told)
+    }
+
+    fn into_scene(self: Box<Self>) -> Scene {
+        self.stage.map(|stage| stage.into_watch().into_scene()).unwrap_or_default()
     }
 }
 

@@ -26,6 +26,7 @@ pub mod experiments;
 pub mod meant;
 pub mod named;
 pub mod ordeal;
+mod parallel;
 pub mod plot;
 pub mod quiet;
 pub mod random;

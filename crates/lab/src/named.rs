@@ -136,7 +136,7 @@ impl WatchRun<'_> {
     fn told_by<A: Algorithm>(self, detector: Option<Detector>) -> Result<(), CannotReport> {
         let watch = |watch: &mut dyn Watch<A>| sim::watch::<A>(self.config, self.run, watch);
         match self.record {
-            Record::Tail(mut tail) => watch(&mut tail),
+            Record::Tail(tail) => watch(tail),
             Record::Trace(mut to, written) => {
                 let mut trace = match Trace::new(&mut to, &self.config.header::<A>(self.run, detector)) {
                     Ok(trace) => trace,
@@ -145,7 +145,7 @@ impl WatchRun<'_> {
                         return Ok(());
                     }
                 };
-                let result = watch(&mut &mut trace);
+                let result = watch(&mut trace);
                 *written = trace.finish();
                 result
             }
@@ -169,8 +169,7 @@ impl Job for RecordRun<'_> {
 
     fn with<A: Algorithm>(self) -> Self::Done {
         let mut recorder = Recorder::<A>::default();
-        let watch: &mut dyn Watch<A> = &mut recorder;
-        sim::watch::<A>(self.config, self.run, watch)?;
+        sim::watch::<A>(self.config, self.run, &mut recorder)?;
         Ok(recorder.into_scene())
     }
 

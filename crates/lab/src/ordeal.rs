@@ -5,10 +5,10 @@
 
 use std::{ops::Range, time::Duration};
 
-use rayon::prelude::*;
 use vez_algorithms::{Algorithm, Model, NodeId};
 
 use crate::{
+    parallel,
     random::{Purpose, Stream},
     sim::{self, Arrivals, CannotReport, Config, DelayLaw, Failure, Fault, Faults, Script},
     system::{System, Topology},
@@ -88,7 +88,7 @@ pub fn run<A: Algorithm>(ordeals: &Ordeals, progress: &(dyn Fn() + Sync)) -> Res
             }
         }
     };
-    let all: Vec<_> = ordeals.numbers.clone().into_par_iter().map(one).collect();
+    let all: Vec<_> = parallel::map(ordeals.numbers.clone(), &one);
     let mut summary = Summary::default();
     for result in all {
         let one = result?;

@@ -13,6 +13,13 @@ thread_local! {
 
 /// Runs something that may panic, prints nothing if it does, and returns what the panic said.
 pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    let (mut run, mut returned) = (Some(run), None);
+    catch_dyn(&mut || returned = run.take().map(|run| run()))?;
+    Ok(returned.expect("it has run, and did not panic"))
+}
+
+/// The same behind a pointer, so that it is compiled once.
+fn catch_dyn(run: &mut dyn FnMut()) -> Result<(), String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let usual = take_hook();

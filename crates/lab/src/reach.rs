@@ -23,7 +23,7 @@ impl Links {
     }
 
     /// Whether messages get from one node to another, over nodes for which `open` says that they pass them on.
-    pub(crate) fn connected(&self, from: NodeId, to: NodeId, open: impl Fn(NodeId) -> bool) -> bool {
+    pub(crate) fn connected(&self, from: NodeId, to: NodeId, open: &dyn Fn(NodeId) -> bool) -> bool {
         let Some(neighbours) = &self.neighbours else { return true };
         let mut seen: NodeSet = std::iter::once(from).collect();
         let mut path = vec![from];

@@ -18,7 +18,6 @@ use std::{
     time::Duration,
 };
 
-use rayon::prelude::*;
 use serde_json::{Map, json};
 use vez_algorithms::{Algorithm, Order, SetupError};
 
@@ -33,7 +32,7 @@ pub use self::{
 };
 use crate::{
     named::Detector,
-    quiet,
+    parallel, quiet,
     system::{MESSAGE_DELAY, System},
     trace::Header,
 };
@@ -257,8 +256,7 @@ pub fn run<A: Algorithm>(
     config.validate()?;
     let entered = AtomicU64::new(0);
     let step = |more: u64| progress(entered.fetch_add(more, Ordering::Relaxed) + more);
-    let runs: Vec<_> =
-        config.runs.clone().into_par_iter().map(|run| one::<A, _>(config, run, stopwatch, &step, ())).collect();
+    let runs: Vec<_> = parallel::map(config.runs.clone(), &|run| one::<A>(config, run, stopwatch, &step, None));
     let measured = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
     Ok(Report::new::<A>(config, measured))
 }
@@ -267,19 +265,19 @@ pub fn run<A: Algorithm>(
 ///
 /// # Errors
 /// If the configuration has a mistake, or the run went wrong.
-pub fn watch<A: Algorithm>(config: &Config, run: u64, watch: impl Watch<A>) -> Result<(), CannotReport> {
+pub fn watch<A: Algorithm>(config: &Config, run: u64, watch: &mut dyn Watch<A>) -> Result<(), CannotReport> {
     config.validate()?;
-    one::<A, _>(config, run, || Duration::ZERO, &|_| {}, watch).map(|_| ())
+    one::<A>(config, run, || Duration::ZERO, &|_| {}, Some(watch)).map(|_| ())
 }
 
-fn one<A: Algorithm, W: Watch<A>>(
-    config: &Config,
+fn one<'a, A: Algorithm>(
+    config: &'a Config,
     run: u64,
     stopwatch: fn() -> Duration,
     progress: &dyn Fn(u64),
-    watch: W,
+    watch: Option<&'a mut dyn Watch<A>>,
 ) -> Result<Measured, CannotReport> {
-    let mut engine = Engine::<A, W>::new(config, run, watch)?;
+    let mut engine = Engine::<A>::new(config, run, watch)?;
     let started = stopwatch();
     let done = quiet::catch(|| engine.run(progress));
     let elapsed = stopwatch() - started;

@@ -169,7 +169,7 @@ impl<P: Algorithm, W: Watch<P>> Stage<P, W> {
             inside: &self.inside(),
             client: &|node| &self.clients[node.index()],
             alive: &|node| !self.crashed[node.index()],
-            connected: &|one, other| self.links.connected(one, other, |node| !self.crashed[node.index()]),
+            connected: &|one, other| self.links.connected(one, other, &|node| !self.crashed[node.index()]),
         })
     }
 

@@ -71,7 +71,7 @@ impl<'w, W: Write> Trace<'w, W> {
     }
 }
 
-impl<P: Algorithm, W: Write> Watch<P> for &mut Trace<'_, W> {
+impl<P: Algorithm, W: Write> Watch<P> for Trace<'_, W> {
     fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>) {
         if self.result.is_ok() {
             self.result = serde_json::to_writer(&mut *self.to, &line(time, node, &event))
@@ -137,7 +137,7 @@ pub struct Tail {
 /// How many lines are kept.
 const TAIL: usize = 30;
 
-impl<P: Algorithm> Watch<P> for &mut Tail {
+impl<P: Algorithm> Watch<P> for Tail {
     fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>) {
         if time < self.from {
             return;

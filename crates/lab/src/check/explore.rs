@@ -20,19 +20,17 @@ pub(super) struct Explored {
 /// Somebody who wants to hear of every state and every way from one to another. States come in the order of their
 /// numbers, each with the ways that lead out of it.
 pub(super) trait Watcher<P: Algorithm> {
-    fn state(&mut self, _model: &Model<P>, _state: &[u32]) {}
-    fn way(&mut self, _model: &Model<P>, _transition: Transition, _to: u32) {}
+    fn state(&mut self, model: &Model<P>, state: &[u32]);
+    fn way(&mut self, model: &Model<P>, transition: Transition, to: u32);
 }
-
-impl<P: Algorithm> Watcher<P> for () {}
 
 /// How many states are explored between two reports of progress.
 const PROGRESS_EVERY: usize = 1 << 16;
 
-pub(super) fn explore<P: Algorithm>(
-    model: &mut Model<P>,
+pub(super) fn explore<'a, P: Algorithm>(
+    model: &'a mut Model<P>,
     config: &Config,
-    watcher: &mut impl Watcher<P>,
+    watcher: Option<&'a mut dyn Watcher<P>>,
     progress: &mut dyn FnMut(usize),
 ) -> Result<Explored, CannotCheck> {
     let first = model.first.clone();
@@ -105,9 +103,9 @@ impl Level {
 }
 
 /// An exploration under way.
-struct Search<'a, P: Algorithm, W: Watcher<P>> {
+struct Search<'a, P: Algorithm> {
     model: &'a mut Model<P>,
-    watcher: &'a mut W,
+    watcher: Option<&'a mut dyn Watcher<P>>,
     explored: Explored,
     sometimes: Sometimes,
     /// The states found one step farther away.
@@ -116,10 +114,12 @@ struct Search<'a, P: Algorithm, W: Watcher<P>> {
     next: Vec<u32>,
 }
 
-impl<P: Algorithm, W: Watcher<P>> Search<'_, P, W> {
+impl<P: Algorithm> Search<'_, P> {
     /// Takes every way out of a state. If a law is broken on one of them, it is returned with the run that breaks it.
     fn expand(&mut self, number: u32, state: &[u32]) -> Option<(Breach, Vec<Transition>)> {
-        self.watcher.state(self.model, state);
+        if let Some(watcher) = &mut self.watcher {
+            watcher.state(self.model, state);
+        }
         if let Some(deadlock) = self.deadlock(number, state) {
             return Some(deadlock);
         }
@@ -134,7 +134,9 @@ impl<P: Algorithm, W: Watcher<P>> Search<'_, P, W> {
             self.sometimes.somebody_served |= self.model.outcome(way).served;
             self.model.follow(state, way, &mut self.next);
             let (to, new) = self.explored.visited.insert(&self.next, number);
-            self.watcher.way(self.model, way, to);
+            if let Some(watcher) = &mut self.watcher {
+                watcher.way(self.model, way, to);
+            }
             if !new {
                 continue;
             }

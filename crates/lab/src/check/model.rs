@@ -323,7 +323,7 @@ impl<P: Algorithm> Model<P> {
             alive: &|node| !self.book.facts(state[node.index()]).crashed,
             connected: &|one, other| {
                 let alive = |node: NodeId| !self.book.facts(state[node.index()]).crashed;
-                self.book.rules.links.connected(one, other, alive)
+                self.book.rules.links.connected(one, other, &alive)
             },
         })
     }

@@ -226,7 +226,7 @@ impl<P: Algorithm> Books<P> {
             client: &|node| &self.nodes[node.index()].client,
             alive: &alive,
             connected: &|one, other| {
-                !self.cut_off.contains(&pair(one, other)) && self.links.connected(one, other, alive)
+                !self.cut_off.contains(&pair(one, other)) && self.links.connected(one, other, &alive)
             },
         })
     }

@@ -38,13 +38,6 @@ impl<P: Protocol> Watch<P> for () {
     }
 }
 
-/// Somebody, whoever it is.
-impl<P: Protocol> Watch<P> for &mut dyn Watch<P> {
-    fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>) {
-        (**self).see(time, node, event);
-    }
-}
-
 /// Something that happens at a node.
 pub enum Event<'a, P: Protocol> {
     /// Something happened to it, which left it in this state; and what chance answered meanwhile, in order.
@@ -57,6 +50,13 @@ pub enum Event<'a, P: Protocol> {
     Doubled(NodeId, &'a P::Message),
     /// It crashes.
     Crashed,
+}
+
+/// Shows an event to whoever watches.
+fn see<P: Protocol>(watch: &mut Option<&mut dyn Watch<P>>, time: f64, node: NodeId, event: Event<'_, P>) {
+    if let Some(watch) = watch {
+        watch.see(time, node, event);
+    }
 }
 
 /// Why a run stopped before its end.
@@ -81,7 +81,8 @@ const CROWDED: u64 = 100_000;
 /// How many entries there are between two reports of progress.
 const PROGRESS_EVERY: u64 = 1000;
 
-pub(super) struct Engine<'a, P: Algorithm, W: Watch<P>> {
+/// It is compiled once for each algorithm, whoever watches: the watcher is behind a pointer.
+pub(super) struct Engine<'a, P: Algorithm> {
     config: &'a Config,
     now: f64,
     agenda: Agenda<P>,
@@ -107,11 +108,11 @@ pub(super) struct Engine<'a, P: Algorithm, W: Watch<P>> {
     in_flight: u64,
     /// How many requests of a script are still to come.
     script_left: usize,
-    watch: W,
+    watch: Option<&'a mut dyn Watch<P>>,
 }
 
-impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
-    pub(super) fn new(config: &'a Config, run: u64, watch: W) -> Result<Self, ConfigError> {
+impl<'a, P: Algorithm> Engine<'a, P> {
+    pub(super) fn new(config: &'a Config, run: u64, watch: Option<&'a mut dyn Watch<P>>) -> Result<Self, ConfigError> {
         let setup = config.system.setup(config.seed, run)?;
         let nodes = P::system(&setup)?;
         let n = nodes.len();
@@ -260,7 +261,7 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
     fn happen(&mut self, node: NodeId, input: Input<P>) -> Result<(), Stopped> {
         let mut effects = std::mem::take(&mut self.effects);
         let choices = &mut self.choices[node.index()];
-        let watched = self.watch.watches();
+        let watched = self.watch.as_ref().is_some_and(|watch| watch.watches());
         let mut chosen = Vec::new();
         let mut choose = |n: usize| {
             let answer = choices.below(n);
@@ -272,14 +273,13 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
         let seen = watched.then(|| input.clone());
         step(node, &mut self.nodes[node.index()], input, &mut effects, &mut choose);
         if let Some(input) = seen {
-            self.watch.see(self.now, node, Event::Input(&input, &self.nodes[node.index()], &chosen));
+            let event = Event::Input(&input, &self.nodes[node.index()], &chosen);
+            see(&mut self.watch, self.now, node, event);
         }
         let sends = |effect: &Effect<_, _, _>| matches!(effect, Effect::Send(..));
         let breaks = self.troubles.breaking.contains(node) && effects.iter().any(sends);
         for effect in effects.drain(..) {
-            if self.watch.watches() {
-                self.watch.see(self.now, node, Event::Effect(&effect));
-            }
+            see(&mut self.watch, self.now, node, Event::Effect(&effect));
             match effect {
                 Effect::Send(to, _) if !self.links.link(node, to) => {
                     return Err(Stopped::law_broken(format!("{node} sends to {to}, which is out of its reach")));
@@ -311,12 +311,12 @@ impl<'a, P: Algorithm, W: Watch<P>> Engine<'a, P, W> {
         self.metrics.sent(message.kind());
         if self.troubles.cut(from, to) || self.troubles.happens(self.troubles.loss) {
             self.metrics.losses += 1;
-            self.watch.see(self.now, from, Event::Lost(to, &message));
+            see(&mut self.watch, self.now, from, Event::Lost(to, &message));
             return;
         }
         if self.troubles.happens(self.troubles.duplicate) {
             self.metrics.doubles += 1;
-            self.watch.see(self.now, from, Event::Doubled(to, &message));
+            see(&mut self.watch, self.now, from, Event::Doubled(to, &message));
             self.put_on_its_way(from, to, message.clone());
         }
         self.put_on_its_way(from, to, message);

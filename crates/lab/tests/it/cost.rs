@@ -138,7 +138,7 @@ struct Receipts {
     all: u32,
 }
 
-impl<A: Algorithm> Watch<A> for &mut Receipts {
+impl<A: Algorithm> Watch<A> for Receipts {
     fn see(&mut self, _: f64, node: NodeId, event: Event<'_, A>) {
         if let Event::Input(Input::Message { .. }, ..) = event {
             self.all += 1;

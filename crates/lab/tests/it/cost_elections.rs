@@ -17,7 +17,7 @@ struct Counts {
     received: BTreeMap<&'static str, u64>,
 }
 
-impl<A: Algorithm> Watch<A> for &mut Counts {
+impl<A: Algorithm> Watch<A> for Counts {
     fn see(&mut self, _: f64, _: NodeId, event: Event<'_, A>) {
         match event {
             Event::Effect(Effect::Send(_, message)) => *self.sent.entry(message.kind()).or_default() += 1,

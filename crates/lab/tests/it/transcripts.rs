@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use vez_algorithms::{Algorithm, catalog};
+use vez_algorithms::catalog;
 use vez_lab::director::Director;
 
 /// An algorithm is documented by at least so many scenarios: alone, in competition, and as its paper draws it.
@@ -22,7 +22,7 @@ fn transcripts_come_out_as_written() {
     for directory in algorithm_directories() {
         let name = name_of(&directory);
         for path in entries(&directory) {
-            let play = || catalog::visit(&name, Play { path: &path });
+            let play = || Director::find(&name).map(|mut director| goldenscript::run(&mut director, &path));
             match catch_unwind(AssertUnwindSafe(play)) {
                 Ok(Some(Ok(()))) => {}
                 Ok(Some(Err(error))) => failures.push(format!("{}: {error}", path.display())),
@@ -70,17 +70,4 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
 
 fn name_of(path: &Path) -> String {
     path.file_name().expect("it has a name").to_string_lossy().into_owned()
-}
-
-/// Plays one transcript with the algorithm that its directory names.
-struct Play<'a> {
-    path: &'a Path,
-}
-
-impl catalog::Job for Play<'_> {
-    type Done = io::Result<()>;
-
-    fn with<A: Algorithm>(self) -> io::Result<()> {
-        goldenscript::run(&mut Director::<A>::default(), self.path)
-    }
 }

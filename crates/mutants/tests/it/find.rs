@@ -54,7 +54,7 @@ fn code_that_is_there_more_than_once_is_ambiguous() {
 fn what_is_not_found_is_reported_where_it_almost_is() {
     let error = find(CODE, "self.queue.first() == Some(&you)").expect_err("it is not there");
     assert_eq!(error, FindError::Missing { line: 3, expected: "you".into(), found: "me".into() });
-    let error = find(CODE, "self.count += 1; } }").expect_err("the file ends before").to_string();
+    let error = find(CODE, "fn leave(&mut self) { self.count += 1; } }").expect_err("the file ends before").to_string();
     assert_eq!(error, "no match; the closest is in line 15, where `}` is not found but `the end of the file`");
 }
 

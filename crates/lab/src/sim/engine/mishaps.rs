@@ -2,9 +2,9 @@
 
 use vez_algorithms::{Algorithm, Input, NodeId, NodeSet, Order, Phase};
 
-use super::{super::agenda::Due, Arrivals, Engine, Event, Fault, Stopped, Watch};
+use super::{super::agenda::Due, Arrivals, Engine, Event, Fault, Stopped, see};
 
-impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
+impl<P: Algorithm> Engine<'_, P> {
     pub(super) fn go_wrong(&mut self, at: usize) -> Result<(), Stopped> {
         let config = self.config;
         match &config.faults.all()[at].1 {
@@ -70,7 +70,7 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
         self.inside.retain(|other| *other != node);
         self.timers[node.index()].clear();
         self.crashed_at[node.index()] = self.now;
-        self.watch.see(self.now, node, Event::Crashed);
+        see(&mut self.watch, self.now, node, Event::Crashed);
         if P::MODEL.detector {
             self.tell_of(node);
         }
@@ -91,7 +91,7 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
         for (to, message) in lost {
             self.in_flight -= 1;
             self.metrics.losses += 1;
-            self.watch.see(self.now, node, Event::Lost(to, &message));
+            see(&mut self.watch, self.now, node, Event::Lost(to, &message));
         }
     }
 

@@ -2,9 +2,9 @@
 
 use vez_algorithms::{Algorithm, Family, Heard, Input, NodeId, OutputOf, Phase, Scene};
 
-use super::{super::agenda::Due, Arrivals, Engine, Stopped, Watch};
+use super::{super::agenda::Due, Arrivals, Engine, Stopped};
 
-impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
+impl<P: Algorithm> Engine<'_, P> {
     /// The next client of a node comes after a pause.
     pub(super) fn await_arrival(&mut self, node: NodeId) {
         let client = &mut self.clients[node.index()];
@@ -95,7 +95,7 @@ impl<P: Algorithm, W: Watch<P>> Engine<'_, P, W> {
             alive: &|node| !self.troubles.crashed[node.index()],
             connected: &|one, other| {
                 let alive = |node: NodeId| !self.troubles.crashed[node.index()];
-                !self.troubles.cut(one, other) && self.links.connected(one, other, alive)
+                !self.troubles.cut(one, other) && self.links.connected(one, other, &alive)
             },
         })
     }

@@ -110,8 +110,8 @@ impl Workshop {
             .env("CARGO_PROFILE_DEV_OPT_LEVEL", opt_level)
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .env("CARGO_TERM_COLOR", "never")
-            // With these a test would do more, or take what a mutant does for what is expected.
-            .env_remove("VEZ_THOROUGH")
+            .env("VEZ_THOROUGH", "1")
+            // With this a test would take what a mutant does for what is expected.
             .env_remove("UPDATE_GOLDENFILES");
         cargo
     }

@@ -10,7 +10,7 @@ use tokio::{
 };
 use vez::Client;
 
-use crate::machines::{LONG, Machines, eventually};
+use crate::machines::{LONG, Machines, eventually, processor};
 
 const LEASE: Duration = Duration::from_millis(1500);
 /// What the process may open; half of that are clients.
@@ -40,6 +40,7 @@ async fn is_ready(machines: &Machines) -> bool {
 
 #[tokio::test]
 async fn those_who_ask_and_do_not_read_are_not_kept() {
+    let _processor = processor().await;
     let mut machines = Machines::new(1, LEASE).await;
     let node = machines.start_limited(2, FILES);
     machines.nodes.push(node);

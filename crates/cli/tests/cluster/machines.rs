@@ -12,11 +12,22 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    time::{Instant, sleep, timeout},
+};
 use vez::{Client, RemoteGuard};
 
 /// Whatever takes longer does not come at all.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
+/// Tests that keep the processor busy run one at a time, so that they do not cost the nodes of others their leases.
+static PROCESSOR: Mutex<()> = Mutex::const_new(());
+
+/// Waits until no other test keeps the processor busy.
+pub(crate) async fn processor() -> MutexGuard<'static, ()> {
+    PROCESSOR.lock().await
+}
+
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The program that is examined.

@@ -19,3 +19,8 @@ mod verbs;
 mod web;
 mod witness;
 mod wrapper;
+
+/// Whether larger sizes are asked for, as `.ci/run` does.
+fn thorough() -> bool {
+    std::env::var_os("VEZ_THOROUGH").is_some()
+}

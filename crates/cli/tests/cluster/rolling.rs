@@ -12,7 +12,10 @@ use rustix::process::Signal;
 use tokio::time::{sleep, timeout};
 use vez::{Client, ClientError, RemoteGuard, fence::Register};
 
-use crate::machines::{LONG, Machines, eventually};
+use crate::{
+    machines::{LONG, Machines, eventually, processor},
+    thorough,
+};
 
 /// Nothing in these tests waits for a lease to run out, and nobody loses anything by one.
 const LEASE: Duration = Duration::from_secs(20);
@@ -113,10 +116,11 @@ fn is_retry(error: &ClientError) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rolling_restart_is_not_noticed_but_by_retries() {
+    let _processor = processor().await;
     let mut machines = Machines::new(3, LEASE).await;
     let work = Work::new(&machines);
     let workers: Vec<_> = (0..WORKERS).map(|number| tokio::spawn(Arc::clone(&work).worker(number))).collect();
-    for round in 0..2 {
+    for round in 0..if thorough() { 2 } else { 1 } {
         for number in 1..=3 {
             work.progress().await;
             let node = &mut machines.nodes[number - 1];
@@ -138,6 +142,7 @@ async fn a_rolling_restart_is_not_noticed_but_by_retries() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_grows_to_five_voters_and_shrinks_to_one() {
+    let _processor = processor().await;
     let mut machines = Machines::new(1, LEASE).await;
     let work = Work::new(&machines);
     let workers: Vec<_> = (0..4).map(|number| tokio::spawn(Arc::clone(&work).worker(number))).collect();

@@ -1,10 +1,14 @@
 //! What the checker says of every algorithm. A file under `checks/` has the explorations of one algorithm, each a line such
 //! as `check nodes=3 requests=2 crashes=1`, with what came out below; `UPDATE_GOLDENFILES=1` writes that anew. Those under
-//! `checks/large/` take many minutes and some gigabytes: `cargo test -p vez-lab --test check -- --ignored`.
+//! `checks/thorough/` take minutes in all, and run with `VEZ_THOROUGH=1`. Those under `checks/large/` take many minutes and some
+//! gigabytes: `cargo test -p vez-lab --test it check:: -- --ignored`.
 
 use std::{error::Error, fs, panic::AssertUnwindSafe, path::Path, time::Duration};
 
-use crate::systems::{check_on, setup};
+use crate::{
+    systems::{check_on, setup},
+    thorough,
+};
 use rayon::prelude::*;
 use vez_algorithms::{Order, Setup, catalog, mutex, superpeers};
 use vez_lab::{
@@ -44,7 +48,7 @@ fn every_large_check_comes_out_as_written() {
 
 #[test]
 fn every_file_belongs_to_an_algorithm() {
-    for name in files(&checks()).into_iter().chain(files(&checks().join("large"))) {
+    for name in ["", "thorough", "large"].into_iter().flat_map(|folder| files(&checks().join(folder))) {
         assert!(catalog::find(&name).is_some(), "there is no algorithm \"{name}\"");
     }
 }
@@ -60,6 +64,13 @@ fn files(folder: &Path) -> Vec<String> {
 fn play(entry: &'static catalog::Entry) -> Result<(), String> {
     let mut explorer = Explorer { entry, max_states: 20_000_000, holds: Vec::new() };
     goldenscript::run(&mut explorer, checks().join(entry.name)).map_err(|error| error.to_string())?;
+    if !thorough() {
+        return Ok(());
+    }
+    let more = checks().join("thorough").join(entry.name);
+    if more.exists() {
+        goldenscript::run(&mut explorer, more).map_err(|error| error.to_string())?;
+    }
     explorer.shows_what_the_model_claims()
 }
 

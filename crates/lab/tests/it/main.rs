@@ -26,3 +26,13 @@ mod time;
 mod traces;
 mod transcripts;
 mod voting;
+
+/// Whether larger sizes are asked for, as `.ci/run` does.
+fn thorough() -> bool {
+    std::env::var_os("VEZ_THOROUGH").is_some()
+}
+
+/// The size of something that takes time: a small one, unless larger sizes are asked for.
+fn sized<T>(quick: T, large: T) -> T {
+    if thorough() { large } else { quick }
+}

@@ -1,5 +1,6 @@
 //! Every algorithm under the faults that it claims to survive: a share of what `vez lab ordeal` runs.
 
+use crate::sized;
 use vez_algorithms::{
     NodeId, Order, catalog,
     mutex::{Nxr, RicartAgrawala},
@@ -10,20 +11,18 @@ use vez_lab::{
     sim::{Fault, Faults},
 };
 
-/// How many ordeals of each algorithm a test run has time for.
-const SHARE: u64 = 200;
-
 #[test]
 fn everything_survives_what_it_claims_to() {
-    let ordeals = Ordeals { numbers: 0..SHARE, seed: 1 };
+    let share = sized(50, 200);
+    let ordeals = Ordeals { numbers: 0..share, seed: 1 };
     for entry in catalog::ALL {
         let model = entry.assumptions;
         // Told of crashes by the simulator, and by a detector of its own.
         for detector in [Detector::Oracle, Detector::HiAdsd] {
             let result = named::ordeal(entry.name, detector, &ordeals, &|| {}).expect("it is in the catalog");
             let summary = result.unwrap_or_else(|error| panic!("{}: {error}", entry.name));
-            assert!(summary.entries > SHARE, "{} does something", entry.name);
-            assert_eq!(summary.crashes > SHARE, model.survives_crashes, "{} crashes now and then", entry.name);
+            assert!(summary.entries > share, "{} does something", entry.name);
+            assert_eq!(summary.crashes > share, model.survives_crashes, "{} crashes now and then", entry.name);
             assert_eq!(summary.restarts > 0, model.survives_crashes && model.survives_restarts, "{}", entry.name);
             if !model.detector {
                 break;

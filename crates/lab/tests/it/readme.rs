@@ -1,8 +1,11 @@
-//! The tables of the README, measured. `UPDATE_GOLDENFILES=1` writes them anew.
+//! The tables of the README, measured. `VEZ_THOROUGH=1 UPDATE_GOLDENFILES=1` writes them anew.
 
 use std::{fmt::Write, path::Path, time::Duration};
 
-use crate::load::{config, measure};
+use crate::{
+    load::{config, measure},
+    sized, thorough,
+};
 use vez_algorithms::{
     Model, Order, Timing, catalog,
     mutex::{Fila, NaimiTrehel, Nxr},
@@ -30,7 +33,7 @@ fn the_table_of_locks() {
         "| algorithm | messages an entry | seldom | always | network | paper |\n|---|---|---:|---:|---|---|\n",
     );
     let survives_nothing = |entry: &&catalog::Entry| entry.family == "mutex" && entry.assumptions == reliable(entry);
-    for entry in catalog::ALL.iter().filter(survives_nothing) {
+    for entry in catalog::ALL.iter().filter(survives_nothing).step_by(sized(5, 1)) {
         let [seldom, always] =
             [Arrivals::Closed { rate: 0.001 }, Arrivals::Saturated].map(|load| cost(entry, NODES, load));
         let network = if entry.assumptions.order == Order::Fifo { "FIFO" } else { "any order" };
@@ -54,7 +57,7 @@ fn the_table_of_the_rest() {
         "| algorithm | family | messages an entry | measured | survives | paper |\n|---|---|---|---:|---|---|\n",
     );
     let rest = |entry: &&catalog::Entry| entry.family != "mutex" || entry.assumptions != reliable(entry);
-    for entry in catalog::ALL.iter().filter(rest) {
+    for entry in catalog::ALL.iter().filter(rest).step_by(sized(5, 1)) {
         let model = entry.assumptions;
         let measured = cost(entry, FEW, Arrivals::Closed { rate: 0.01 });
         let all =
@@ -81,7 +84,7 @@ fn the_table_of_fila() {
         "| λ | messages: `fila` | `nxr` | `naimi-trehel` | wait: `fila` | `nxr` | `naimi-trehel` |\n\
          |---:|---:|---:|---:|---:|---:|---:|\n",
     );
-    for rate in [0.01, 0.05, 0.1, 0.2, 0.5, 1.0] {
+    for rate in [0.01, 0.05, 0.1, 0.2, 0.5, 1.0].into_iter().step_by(sized(6, 1)) {
         let config = Config { entries: 20_000, ..config(NODES, Arrivals::Closed { rate }) };
         let all = [measure::<Fila>(&config), measure::<Nxr>(&config), measure::<NaimiTrehel>(&config)];
         let messages = all.each_ref().map(|report| format!("{:.2}", report.messages_per_entry));
@@ -101,12 +104,14 @@ fn compare(mark: &str, found: &str) {
     let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->"));
     let start = readme.find(&begin).expect("the mark") + begin.len();
     let stop = readme.find(&end).expect("the end mark");
-    if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
+    if thorough() && std::env::var_os("UPDATE_GOLDENFILES").is_some() {
         let text = format!("{}{found}{}", &readme[..start], &readme[stop..]);
         std::fs::write(&path, text).expect("the README can be written");
     } else {
+        // Without VEZ_THOROUGH some rows are measured, and each must be there.
+        let is_there = |line: &str| readme[start..stop].lines().any(|known| known == line);
         assert!(
-            readme[start..stop] == *found,
+            if thorough() { readme[start..stop] == *found } else { found.lines().all(is_there) },
             "the table has changed; found:\n{found}\n(UPDATE_GOLDENFILES=1 writes it)"
         );
     }

@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use crate::load::{config, measure};
+use crate::{
+    load::{config, measure},
+    sized,
+};
 use proptest::prelude::*;
 use vez_algorithms::{
     Algorithm, NodeId, Order, Timing, catalog,
@@ -57,7 +60,7 @@ fn any_config() -> impl Strategy<Value = Config> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: sized(8, 40), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn everybody_gets_a_turn_and_nobody_two_at_once(config in any_config()) {
@@ -96,9 +99,9 @@ fn large_systems() {
         let broadcasts = ["lamport", "ricart-agrawala", "ricart-agrawala-clock", "suzuki-kasami"].contains(&entry.name);
         let tolerant = entry.family != "mutex" || entry.assumptions.survives_crashes;
         let (nodes, entries) = match (tolerant, broadcasts) {
-            (true, _) => (200, 100),
-            (false, true) => (1000, 200),
-            (false, false) => (10_000, 2000),
+            (true, _) => sized((100, 50), (200, 100)),
+            (false, true) => sized((300, 100), (1000, 200)),
+            (false, false) => sized((3000, 600), (10_000, 2000)),
         };
         let config = Config { entries, warmup: 0, runs: 0..1, ..config(nodes, Arrivals::Closed { rate: 0.01 }) };
         let report = measure_any(entry, config).expect(entry.name);

@@ -17,3 +17,8 @@ mod pledge;
 mod resize;
 mod strange;
 mod table;
+
+/// The size of something that takes time: a small one, unless larger sizes are asked for, as `.ci/run` does.
+fn sized<T>(quick: T, large: T) -> T {
+    if std::env::var_os("VEZ_THOROUGH").is_some() { large } else { quick }
+}

@@ -167,7 +167,7 @@ fn view(number: u64) -> View {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::sized(2_000, 20_000), ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_that_a_member_says_brings_another_down(happenings in vec(happening(), 1..40)) {

@@ -276,7 +276,7 @@ fn happenings() -> impl Strategy<Value = Vec<(u64, Option<Message>, bool)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::sized(500, 3000)))]
 
     /// Whatever anybody says, a member does not panic, and its disk takes every batch and can be started from.
     #[test]

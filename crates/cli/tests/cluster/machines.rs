@@ -13,19 +13,19 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
-    sync::{Mutex, MutexGuard},
+    sync::{Semaphore, SemaphorePermit},
     time::{Instant, sleep, timeout},
 };
 use vez::{Client, RemoteGuard};
 
 /// Whatever takes longer does not come at all.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
-/// Tests that keep the processor busy run one at a time, so that they do not cost the nodes of others their leases.
-static PROCESSOR: Mutex<()> = Mutex::const_new(());
+/// Of the tests that keep the processor busy, two run at a time: more would cost the nodes of all of them their leases.
+static PROCESSOR: Semaphore = Semaphore::const_new(2);
 
-/// Waits until no other test keeps the processor busy.
-pub(crate) async fn processor() -> MutexGuard<'static, ()> {
-    PROCESSOR.lock().await
+/// Waits until the processor has room for a test that keeps it busy.
+pub(crate) async fn processor() -> SemaphorePermit<'static> {
+    PROCESSOR.acquire().await.expect("it is never closed")
 }
 
 const PAUSE: Duration = Duration::from_millis(5);

@@ -10,7 +10,7 @@ use std::{
 };
 
 use rustix::process::Signal;
-use tokio::{sync::MutexGuard, task::JoinHandle, time::timeout};
+use tokio::{sync::SemaphorePermit, task::JoinHandle, time::timeout};
 use vez::{Client, Fence, RemoteGuard};
 
 use crate::{
@@ -24,7 +24,7 @@ const UNITS: u32 = 5;
 
 /// Three nodes, and those who want something of them.
 struct Work {
-    _processor: MutexGuard<'static, ()>,
+    _processor: SemaphorePermit<'static>,
     machines: Machines,
     witness: Arc<Witness>,
     workers: Vec<JoinHandle<()>>,

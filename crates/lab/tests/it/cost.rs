@@ -1,6 +1,9 @@
 //! What the algorithms cost, beside their formulas.
 
-use crate::load::{config, measure, scripted};
+use crate::{
+    load::{config, measure, scripted},
+    sized,
+};
 use vez_algorithms::{
     Algorithm, Input, NodeId,
     mutex::{
@@ -18,7 +21,9 @@ use vez_lab::{
 /// One request at a time: whoever asks, nobody else does until it has left.
 const SELDOM: Arrivals = Arrivals::Closed { rate: 0.0001 };
 
-const SIZES: [usize; 3] = [7, 31, 127];
+fn sizes() -> &'static [usize] {
+    sized(&[7, 31], &[7, 31, 127])
+}
 
 /// One 95 % interval in twenty misses. Of those of four seeds at least three must contain the formula.
 fn assert_seldom<A: Algorithm>(nodes: usize, formula: f64) {
@@ -76,7 +81,7 @@ fn k_exclusion_stays_within_its_bounds() {
 
 #[test]
 fn a_broadcast_and_a_token() {
-    for nodes in SIZES {
+    for nodes in sizes().iter().copied() {
         let n = nodes as f64;
         // The token is at node 0: nothing. Then node 1 fetches it: n − 1 requests and the token.
         let script = scripted(10.0, [0, 0, 1, 1, 0].map(NodeId));
@@ -88,7 +93,7 @@ fn a_broadcast_and_a_token() {
 
 #[test]
 fn path_reversal_costs_a_harmonic_number_at_low_load() {
-    for nodes in SIZES {
+    for nodes in sizes().iter().copied() {
         assert_seldom::<NaimiTrehel>(nodes, harmonic(nodes));
         assert_seldom::<Nxr>(nodes, harmonic(nodes));
         assert_seldom::<FilaForest>(nodes, harmonic(nodes));
@@ -97,7 +102,7 @@ fn path_reversal_costs_a_harmonic_number_at_low_load() {
 
 #[test]
 fn a_static_tree_costs_twice_the_distance_at_low_load() {
-    for nodes in SIZES {
+    for nodes in sizes().iter().copied() {
         let tree = System::of(nodes).setup(1, 0).expect("a tree").tree;
         assert_seldom::<Raymond>(nodes, 2.0 * tree.mean_distance());
     }
@@ -105,7 +110,7 @@ fn a_static_tree_costs_twice_the_distance_at_low_load() {
 
 #[test]
 fn a_home_costs_at_most_three_at_low_load() {
-    for nodes in SIZES {
+    for nodes in sizes().iter().copied() {
         let n = nodes as f64;
         let formula = (4.0 * (n - 1.0) + 3.0 * (n - 1.0) * (n - 2.0)) / (n * n);
         assert_seldom::<Fila>(nodes, formula);
@@ -114,7 +119,7 @@ fn a_home_costs_at_most_three_at_low_load() {
 
 #[test]
 fn saturated_the_queue_on_the_token_costs_two_messages_and_one_hop() {
-    for nodes in SIZES {
+    for nodes in sizes().iter().copied() {
         let config = Config { entries: 20_000, ..config(nodes, Arrivals::Saturated) };
         for report in [measure::<Fila>(&config), measure::<FilaForest>(&config)] {
             let cost = report.messages_per_entry.mean;

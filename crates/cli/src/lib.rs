@@ -18,6 +18,7 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
+#[cfg_attr(not(feature = "lab"), expect(clippy::large_enum_variant, reason = "there is one, for a moment"))]
 enum Command {
     #[command(flatten)]
     Service(service::Command),

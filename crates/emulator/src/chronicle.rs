@@ -27,7 +27,7 @@ impl Chronicle {
 impl<P: Algorithm> Watch<P> for Chronicle {
     fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>) {
         if let Some(lines) = &mut self.lines {
-            (&mut Trace::lines(lines)).see(time, node, event);
+            Trace::lines(lines).see(time, node, event);
         }
     }
 

@@ -1,5 +1,7 @@
 //! `mutants/run`: applies mutants to copies of the working tree and reports which ones go unnoticed.
 
+#![expect(clippy::print_stdout, reason = "what it prints is its result")]
+
 mod batch;
 mod copy;
 mod examine;

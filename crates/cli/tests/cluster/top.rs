@@ -89,8 +89,10 @@ async fn what_is_seen_can_be_printed() {
     let text = String::from_utf8(output.stdout).unwrap();
     let row = |begin: &str| text.lines().find(|line| line.starts_with(begin)).unwrap_or_else(|| panic!("{text}"));
     assert!(row("cluster ").contains("3 members, node 1 leads"), "{text}");
-    assert!(row("1 ").contains("leads") && row("2 ").contains("ready") && row("hot ").contains("lock"), "{text}");
-    assert!(row("orders/42 ").contains("node 2, "), "{text}");
+    assert!(row("1 ").contains("leads") && row("2 ").contains("ready"), "{text}");
+    // At this moment nobody may hold the busiest name, and then it is not known what it is.
+    assert!(row("hot ").contains("node 1, ") || row("hot ").ends_with('-'), "{text}");
+    assert!(row("orders/42 ").contains("lock") && row("orders/42 ").contains("node 2, "), "{text}");
 
     machines.node(3).send(Signal::STOP);
     let seen = object(&machines, &["--json"]).await;

@@ -36,7 +36,7 @@ impl<P: Algorithm> Watch<P> for Witness {
             self.sends.push((*to, format!("{message:?}")));
         }
         if let Some(lines) = &mut self.trace {
-            (&mut Trace::lines(lines)).see(time, node, event);
+            Trace::lines(lines).see(time, node, event);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! What a transcript may say is described in [`vez_lab::director`].
 //!
-//! `UPDATE_GOLDENFILES=1 cargo test -p vez-lab --test transcripts` writes the outputs anew; then read the diff.
+//! `UPDATE_GOLDENFILES=1 cargo test -p vez-lab --test it transcripts::` writes the outputs anew; then read the diff.
 
 use std::{
     fs, io,

@@ -22,7 +22,7 @@ fn every_rule_matches_exactly_once() {
     let faults: Vec<String> =
         mutants.iter().filter_map(|mutant| mutant.apply(&root()).err()).map(|error| error.to_string()).collect();
     assert!(faults.is_empty(), "{} of {} rules:\n{}", faults.len(), mutants.len(), faults.join("\n"));
-    println!("{} rules match", mutants.len());
+    eprintln!("{} rules match", mutants.len());
 }
 
 /// The text of all source files of a package, with the names of its test programs.

@@ -112,7 +112,10 @@ impl Client {
     ) -> Result<Self, ClientError> {
         let pool = Pool::new(&address.into(), password, name);
         let wire = pool.connect().await.map_err(|error| match error {
-            ClientError::Broken(error) => ClientError::Strange(format!("it hung up: {error}")),
+            // A node that is killed resets its connections. One that closes them without a word is no node, or is asked at another port.
+            ClientError::Broken(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                ClientError::Strange(format!("it hung up: {error}"))
+            }
             error => error,
         })?;
         pool.put_back(wire);

@@ -199,7 +199,7 @@ impl Job for MakeDirector {
     }
 }
 
-/// Somebody who directs some algorithm.
+/// Plays commands with one algorithm.
 trait Direct {
     fn run(&mut self, command: &Command) -> Result<String, Box<dyn Error>>;
     fn into_scene(self: Box<Self>) -> Scene;

@@ -4,7 +4,7 @@ use std::{ops::Range, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// A time as one writes it: 200ms, 5s, 1.5s, 300us, 2m. Only 0 needs no unit: whoever leaves it away may mean milliseconds.
+/// Parses a time with its unit, into seconds: 200ms, 5s, 1.5s, 300us, 2m. Only 0 may omit the unit.
 ///
 /// # Errors
 /// If it is none, in words.

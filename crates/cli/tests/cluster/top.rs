@@ -90,7 +90,7 @@ async fn what_is_seen_can_be_printed() {
     let row = |begin: &str| text.lines().find(|line| line.starts_with(begin)).unwrap_or_else(|| panic!("{text}"));
     assert!(row("cluster ").contains("3 members, node 1 leads"), "{text}");
     assert!(row("1 ").contains("leads") && row("2 ").contains("ready"), "{text}");
-    // At this moment nobody may hold the busiest name, and then it is not known what it is.
+    // The busiest name may be free at this moment, and the kind of a free name is unknown.
     assert!(row("hot ").contains("node 1, ") || row("hot ").ends_with('-'), "{text}");
     assert!(row("orders/42 ").contains("lock") && row("orders/42 ").contains("node 2, "), "{text}");
 

@@ -52,7 +52,7 @@ pub enum Event<'a, P: Protocol> {
     Crashed,
 }
 
-/// Shows an event to whoever watches.
+/// Reports an event to the watcher, if there is one.
 fn see<P: Protocol>(watch: &mut Option<&mut dyn Watch<P>>, time: f64, node: NodeId, event: Event<'_, P>) {
     if let Some(watch) = watch {
         watch.see(time, node, event);
@@ -81,7 +81,7 @@ const CROWDED: u64 = 100_000;
 /// How many entries there are between two reports of progress.
 const PROGRESS_EVERY: u64 = 1000;
 
-/// It is compiled once for each algorithm, whoever watches: the watcher is behind a pointer.
+/// A simulation. The watcher is behind a pointer, so that the engine is compiled once for each algorithm.
 pub(super) struct Engine<'a, P: Algorithm> {
     config: &'a Config,
     now: f64,

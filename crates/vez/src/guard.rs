@@ -132,10 +132,15 @@ impl Guard {
         if !std::mem::take(&mut self.held) {
             return Ok(());
         }
+        // Asked before the release: a node that leaves ends its sessions as soon as nothing is held.
+        let was_lost = self.session.has_lost(&self.name, self.fence);
         let released = self.engine.release(&self.session, (&self.name, self.fence), (self.kind, self.since));
-        let lost = self.session.has_lost(&self.name, self.fence);
+        let own = match released {
+            Ok(()) if was_lost => Err(Failure::Lost),
+            Err(_) if self.session.has_lost(&self.name, self.fence) => Err(Failure::Lost),
+            released => released,
+        };
         self.session.forget(&self.name, self.fence);
-        let own = if lost { Err(Failure::Lost) } else { released };
         let others = self.others.take().map(|mut others| others.guards.iter_mut().try_for_each(Self::let_go));
         own.and(others.unwrap_or(Ok(()))) // Those that come after one that was lost are dropped, and so given back.
     }

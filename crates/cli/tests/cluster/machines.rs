@@ -20,8 +20,8 @@ use vez::{Client, RemoteGuard};
 
 /// Whatever takes longer does not come at all.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
-/// Tests that keep the processor busy run one at a time: several would cost each other's nodes their leases.
-static PROCESSOR: Semaphore = Semaphore::const_new(1);
+/// Tests that keep the processor busy run three at a time: more would cost each other's nodes their leases.
+static PROCESSOR: Semaphore = Semaphore::const_new(3);
 
 /// Waits until the processor has room for a test that keeps it busy.
 pub(crate) async fn processor() -> SemaphorePermit<'static> {

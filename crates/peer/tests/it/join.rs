@@ -78,3 +78,25 @@ fn whoever_was_removed_keeps_its_disk_as_long_as_its_vote_may_be_needed() {
 fn who_goes_by_something_else_is_refused() {
     assert_eq!(answer(&mut follower(false), Charter::new(2)), Membership::Refused(Charter::new(1)));
 }
+
+#[test]
+fn a_process_that_joins_asks_a_limited_number_of_addresses() {
+    let (me, address) = (Incarnation(1), |number: u32| Address::new(&format!("told {number}")));
+    let me = Identity { id: ME, incarnation: me, address: Address::new("me") };
+    let start = Start::Join { disk: Box::new(Disk::empty()), seeds: vec![Address::new("seed")] };
+    let mut effects = Vec::new();
+    let mut peer = Peer::start(me, Charter::new(1), Habits::default(), start, 0, &mut effects, &mut |_| 0);
+    for number in 0..1000 {
+        hear(&mut peer, LEADER, Body::Membership(Membership::NotLeader(Some(address(number)))));
+    }
+    effects.clear();
+    peer.handle(Charter::new(1).lease, Input::Tick, &mut effects, &mut |_| 0);
+    let joins = effects.iter().filter_map(|effect| match effect {
+        Effect::Send(to, frame) if matches!(frame.body, Body::Membership(Membership::Join { .. })) => Some(to),
+        _ => None,
+    });
+    let asked: Vec<_> = joins.collect();
+    assert!(asked.contains(&&Address::new("seed")) && asked.contains(&&address(0)), "{asked:?}");
+    // 64 seeds, and the sender of those messages.
+    assert!(asked.len() <= 65, "{} addresses", asked.len());
+}

@@ -166,6 +166,57 @@ fn view(number: u64) -> View {
     View { number, members: (1..=3).map(member).collect() }
 }
 
+/// A settled shard with one message heard from a member.
+fn effects_of(message: Message) -> Vec<Effect> {
+    let algorithms = PREFIXES.iter().map(|(prefix, algorithm)| (prefix.to_vec(), *algorithm)).collect();
+    let mut shard = Shard::new(Habits::default(), Algorithms(algorithms));
+    let mut effects = Vec::new();
+    shard.install(0, view(2), NodeId::from_index(0), &mut effects);
+    for other in [1, 2] {
+        shard.message(0, NodeId::from_index(other), Message::Settled, &mut effects);
+    }
+    effects.clear();
+    shard.message(0, NodeId::from_index(1), message, &mut effects);
+    effects
+}
+
+#[test]
+fn a_message_that_no_member_can_send_is_a_violation_and_nothing_else() {
+    let name = |name: &[u8]| Name::new(name).expect("short");
+    let request = RequestId(1);
+    let reenter = |kind, ask| {
+        let holds = vec![Reentry { request, ask, fence: Fence::FIRST }];
+        Message::Reenter { name: name(b"a1"), kind, size: None, holds }
+    };
+    let unsound = [
+        reenter(Kind::Lock, Ask::Lock),
+        reenter(Kind::Group, Ask::Read),
+        reenter(Kind::ReadWrite, Ask::Group { label: b"x".to_vec() }),
+        reenter(Kind::Semaphore { units: 1 }, Ask::Semaphore { units: 1, weight: 0 }),
+        Message::Ask { name: name(b"a1"), request, ask: Ask::Lock, now_or_never: false },
+        Message::Ask { name: name(b"a1"), request, ask: Ask::Semaphore { units: 0, weight: 1 }, now_or_never: false },
+        Message::Idle { name: name(b"b1") },
+        Message::Resize { name: name(b"a1"), request, units: 0 },
+        Message::Sized { name: name(b"a1"), size: Size { since: Fence::FIRST, units: 0 } },
+    ];
+    for message in unsound {
+        let text = format!("{message:?}");
+        let effects = effects_of(message);
+        assert!(matches!(effects[..], [Effect::Violation(from, _)] if from.index() == 1), "{text}: {effects:?}");
+    }
+    let violates = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Violation(..)));
+    // A semaphore may have shrunk since the permit was granted.
+    let sound = [
+        reenter(Kind::ReadWrite, Ask::Read),
+        reenter(Kind::Semaphore { units: 1 }, Ask::Semaphore { units: 1, weight: 2 }),
+    ];
+    for message in sound {
+        let text = format!("{message:?}");
+        let effects = effects_of(message);
+        assert!(!violates(&effects), "{text}: {effects:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: crate::sized(2_000, 20_000), ..ProptestConfig::default() })]
 

@@ -141,11 +141,10 @@ impl Session {
         self.whole.load(Ordering::Acquire)
     }
 
-    /// This was taken from it; and with it all, if it has all or nothing.
+    /// This was taken from it. If it has all or nothing, it is to be ended, and so loses the rest.
     pub(crate) fn revoke(&self, name: &Name, fence: Fence) {
         self.loses(|losses| {
             losses.some.push((name.clone(), fence));
-            losses.all |= self.is_whole();
             losses.by_force |= self.is_whole();
         });
     }

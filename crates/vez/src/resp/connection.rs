@@ -6,10 +6,7 @@ use std::{
     io,
     net::SocketAddr,
     pin::{Pin, pin},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
@@ -75,7 +72,9 @@ pub(super) struct Connection {
     heard: u64,
     /// Elections that it observes.
     pub(super) observing: Observing,
-    /// How long it may neither be heard nor read.
+    /// How long what it holds may be promised to it, since it last took something.
+    pub(super) term: Duration,
+    /// How long it may neither be heard nor read: its term, once its socket knows.
     patience: Duration,
 }
 
@@ -91,8 +90,6 @@ pub(super) struct Seat {
     pub bell: Arc<Notify>,
     /// What it holds as long as it is connected, it holds by this session.
     pub session: Mutex<Option<Arc<Session>>>,
-    /// How long what it holds may be promised to it, since it last asked for something.
-    pub term: AtomicU64,
 }
 
 /// What comes of a request.
@@ -120,7 +117,6 @@ impl Connection {
             setter: Mutex::default(),
             bell: Arc::default(),
             session: Mutex::default(),
-            term: AtomicU64::new(clock::nanos(DEFAULT_LEASE)),
         };
         Self {
             seat: Arc::new(seat),
@@ -138,6 +134,7 @@ impl Connection {
             renewed: 0,
             heard: 0,
             observing: Observing::default(),
+            term: DEFAULT_LEASE,
             patience: Duration::ZERO,
         }
     }
@@ -232,12 +229,11 @@ impl Connection {
     /// A client whose machine is gone is noticed within about a lease, so that what it held is not kept for long; and not before:
     /// until then it may count on it. Which lease that is can change when the node begins anew.
     fn be_patient(&mut self, stream: &TcpStream) {
-        let patience = Duration::from_nanos(self.seat.term.load(Ordering::Relaxed));
-        if patience == self.patience {
+        if self.patience == self.term {
             return;
         }
-        self.patience = patience;
-        if let Err(error) = sockets::prepare(stream, patience) {
+        self.patience = self.term;
+        if let Err(error) = sockets::prepare(stream, self.patience) {
             debug!(from = %self.seat.from, %error, "a connection could not be prepared");
         }
     }

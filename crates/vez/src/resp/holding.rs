@@ -1,6 +1,6 @@
 //! What a client that is connected holds: taking it, keeping it, giving it back.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use vez_peer::{
@@ -152,7 +152,7 @@ impl Connection {
             Err(Failure::Lost | Failure::NoSession) => return words::failure(&Failure::NoMember),
             Err(failure) => return words::failure(&failure),
         };
-        self.seat.term.store(holding.session().term(), Ordering::Relaxed);
+        self.term = Duration::from_nanos(holding.session().term());
         if ttl.is_some() {
             self.timed.push(Arc::clone(holding.session()));
         }
@@ -245,9 +245,7 @@ impl Seat {
     }
 
     fn open(&self) -> Result<Arc<Session>, Failure> {
-        let session = self.inner.engine.open(self.who())?;
-        self.term.store(session.term(), Ordering::Relaxed);
-        Ok(session)
+        self.inner.engine.open(self.who())
     }
 
     /// Who is connected and takes locks that do not end with the connection, for those who ask.

@@ -27,12 +27,14 @@ impl<'de> Deserialize<'de> for NodeId {
 impl NodeId {
     /// The position of this node in a list of all nodes.
     #[must_use]
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
     /// The node at `index` in a list of all nodes.
     #[must_use]
+    #[inline]
     pub fn from_index(index: usize) -> Self {
         Self(u32::try_from(index).expect("a system has fewer than 2³² nodes"))
     }
@@ -85,6 +87,7 @@ impl NodeSet {
     }
 
     /// Adds a node; false if it was there already.
+    #[inline]
     pub fn insert(&mut self, node: NodeId) -> bool {
         let (word, bit) = Self::place(node);
         if word >= self.words.len() {
@@ -96,6 +99,7 @@ impl NodeSet {
     }
 
     /// Takes a node out; false if it was not there.
+    #[inline]
     pub fn remove(&mut self, node: NodeId) -> bool {
         let (word, bit) = Self::place(node);
         let present = self.contains(node);
@@ -110,6 +114,7 @@ impl NodeSet {
 
     /// Whether the node is in the set.
     #[must_use]
+    #[inline]
     pub fn contains(&self, node: NodeId) -> bool {
         let (word, bit) = Self::place(node);
         self.words.get(word).is_some_and(|w| w & bit != 0)
@@ -117,12 +122,14 @@ impl NodeSet {
 
     /// Whether nobody is in the set.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
     /// How many nodes are in the set.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
@@ -136,6 +143,7 @@ impl NodeSet {
         })
     }
 
+    #[inline]
     fn place(node: NodeId) -> (usize, u64) {
         (node.index() / BITS, 1 << (node.index() % BITS))
     }

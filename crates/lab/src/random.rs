@@ -41,17 +41,20 @@ impl Stream {
     }
 
     /// From 0 up to but not 1.
+    #[inline]
     pub fn uniform(&mut self) -> f64 {
         const ONE_IN_2_53: f64 = 1.0 / (1_u64 << 53) as f64;
         (self.0.next_u64() >> 11) as f64 * ONE_IN_2_53
     }
 
     /// Exponentially distributed, with mean 1. The logarithm is not the platform's, which may differ in the last bit.
+    #[inline]
     pub fn exponential(&mut self) -> f64 {
         -libm::log1p(-self.uniform())
     }
 
     /// A whole number below `n`.
+    #[inline]
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.0.next_u64()) * n as u128) >> 64) as usize
     }

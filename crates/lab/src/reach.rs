@@ -18,6 +18,7 @@ impl Links {
     }
 
     /// Whether a node can send to another.
+    #[inline]
     pub(crate) fn link(&self, from: NodeId, to: NodeId) -> bool {
         self.neighbours.as_ref().is_none_or(|neighbours| neighbours[from.index()].contains(to))
     }

@@ -101,6 +101,7 @@ impl Troubles {
     }
 
     /// Whether nothing gets from one node to the other.
+    #[inline]
     pub(super) fn cut(&self, from: NodeId, to: NodeId) -> bool {
         self.group.as_ref().is_some_and(|group| group[from.index()] != group[to.index()])
     }
@@ -116,6 +117,7 @@ impl Troubles {
     }
 
     /// Whether something of this probability happens this time.
+    #[inline]
     pub(super) fn happens(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.stream.uniform() < probability
     }

@@ -148,10 +148,12 @@ impl Metrics {
         !self.waiting.is_empty()
     }
 
+    #[inline]
     fn counts(&self) -> bool {
         self.entries >= self.warmup
     }
 
+    #[inline]
     pub(super) fn sent(&mut self, kind: &'static str) {
         if !self.counts() {
             return;

@@ -73,6 +73,7 @@ impl Network {
     }
 
     /// When a message that is sent now arrives.
+    #[inline]
     pub(super) fn arrival(&mut self, now: f64, from: NodeId, to: NodeId) -> f64 {
         let stream = &mut self.streams[from.index()];
         let delay = match &self.law {

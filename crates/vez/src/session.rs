@@ -141,7 +141,7 @@ impl Session {
         self.whole.load(Ordering::Acquire)
     }
 
-    /// This was taken from it. If it has all or nothing, it is to be ended, and so loses the rest.
+    /// Records that a lock was released by force. The caller then ends an all-or-nothing session, which loses its other locks.
     pub(crate) fn revoke(&self, name: &Name, fence: Fence) {
         self.loses(|losses| {
             losses.some.push((name.clone(), fence));

@@ -72,10 +72,10 @@ pub(super) struct Connection {
     heard: u64,
     /// Elections that it observes.
     pub(super) observing: Observing,
-    /// How long what it holds may be promised to it, since it last took something.
-    pub(super) term: Duration,
-    /// How long it may neither be heard nor read: its term, once its socket knows.
-    patience: Duration,
+    /// Lease of the node when this client last acquired something. The client may rely on its locks for that long.
+    pub(super) lease: Duration,
+    /// Timeout that the socket has now. A client silent for this long is considered dead.
+    socket_timeout: Duration,
 }
 
 /// What requests that wait have to do with their connection.
@@ -134,8 +134,8 @@ impl Connection {
             renewed: 0,
             heard: 0,
             observing: Observing::default(),
-            term: DEFAULT_LEASE,
-            patience: Duration::ZERO,
+            lease: DEFAULT_LEASE,
+            socket_timeout: Duration::ZERO,
         }
     }
 
@@ -153,7 +153,7 @@ impl Connection {
     async fn serve(&mut self, mut stream: TcpStream) -> io::Result<()> {
         let bell = Arc::clone(&self.seat.bell);
         let mut rung = pin!(bell.notified());
-        self.be_patient(&stream);
+        self.update_socket_timeout(&stream);
         let (mut read, mut write) = stream.split();
         loop {
             while let Some(step) = self.next()? {
@@ -222,18 +222,18 @@ impl Connection {
     async fn farewell(&mut self, read: &mut ReadHalf<'_>, write: &mut WriteHalf<'_>) -> io::Result<()> {
         self.flush(write).await?;
         write.shutdown().await?;
-        let _ = timeout(self.patience, drain(read)).await;
+        let _ = timeout(self.socket_timeout, drain(read)).await;
         Ok(())
     }
 
-    /// A client whose machine is gone is noticed within about a lease, so that what it held is not kept for long; and not before:
-    /// until then it may count on it. Which lease that is can change when the node begins anew.
-    fn be_patient(&mut self, stream: &TcpStream) {
-        if self.patience == self.term {
+    /// Sets the socket timeout to the lease. A dead client then keeps its locks for about one lease, and a live one is not cut off
+    /// while it may rely on them. The lease can change when the node rejoins.
+    fn update_socket_timeout(&mut self, stream: &TcpStream) {
+        if self.socket_timeout == self.lease {
             return;
         }
-        self.patience = self.term;
-        if let Err(error) = sockets::prepare(stream, self.patience) {
+        self.socket_timeout = self.lease;
+        if let Err(error) = sockets::prepare(stream, self.socket_timeout) {
             debug!(from = %self.seat.from, %error, "a connection could not be prepared");
         }
     }
@@ -348,14 +348,14 @@ impl Connection {
     /// A client that does not read for long is gone.
     async fn flush(&mut self, write: &mut WriteHalf<'_>) -> io::Result<()> {
         if !self.output.is_empty() {
-            self.be_patient(write.as_ref()); // Before it hears of what it was granted.
+            self.update_socket_timeout(write.as_ref()); // Before the client is told of a grant.
             let written = match write.try_write(&self.output) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
                 written => written?,
             };
             let rest = &self.output[written..];
             if !rest.is_empty() {
-                timeout(self.patience, write.write_all(rest)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+                timeout(self.socket_timeout, write.write_all(rest)).await.map_err(|_| io::ErrorKind::TimedOut)??;
             }
             self.output.clear();
         }

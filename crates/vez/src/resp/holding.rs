@@ -152,7 +152,7 @@ impl Connection {
             Err(Failure::Lost | Failure::NoSession) => return words::failure(&Failure::NoMember),
             Err(failure) => return words::failure(&failure),
         };
-        self.term = Duration::from_nanos(holding.session().term());
+        self.lease = Duration::from_nanos(holding.session().term());
         if ttl.is_some() {
             self.timed.push(Arc::clone(holding.session()));
         }

@@ -23,7 +23,9 @@ pub struct Entry {
 }
 
 impl Entry {
-    const fn of<A: Algorithm>() -> Self {
+    /// That of an algorithm.
+    #[must_use]
+    pub const fn of<A: Algorithm>() -> Self {
         Self {
             name: A::NAME,
             family: A::Family::NAME,

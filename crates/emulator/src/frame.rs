@@ -86,11 +86,11 @@ impl Frame {
 }
 
 /// A message, as an algorithm understands it.
-pub(crate) fn message<M: Message>(says: Value) -> Result<M, Malformed> {
-    if !is_sane(&says) {
+pub(crate) fn message<M: Message>(says: &Value) -> Result<M, Malformed> {
+    if !is_sane(says) {
         return Err(Malformed::NoMessage(format!("a number above {MAX_NUMBER}")));
     }
-    serde_json::from_value(says).map_err(|error| Malformed::NoMessage(error.to_string()))
+    M::deserialize(says).map_err(|error| Malformed::NoMessage(error.to_string()))
 }
 
 /// Whether a clock can be moved beyond all numbers in it.
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn numbers_that_could_overflow_are_refused_wherever_they_stand() {
-        let read = |says| message::<Saying>(says);
+        let read = |says: Value| message::<Saying>(&says);
         let last = MAX_NUMBER - 1;
         assert_eq!(read(json!({ "Request": last })), Ok(Saying::Request(last)));
         let token = |last: Value, node: Value| json!({ "Token": { "last": [0, last], "queue": [node] } });

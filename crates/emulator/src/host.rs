@@ -1,24 +1,22 @@
-//! One node of an algorithm, and what it needs of the world: links to the others, timers, chance, a logical clock.
+//! One node, and what it needs of the world: links to the others, timers, chance, a logical clock.
 //!
 //! A [`Host`] never waits and reads no clock. Whoever drives it says what time it is, hands it what arrives, and lends it a
 //! [`Wire`] to send on.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range, time::Duration};
 
+use serde_json::Value;
 use vez_algorithms::{
-    Clock, CommandOf, Effect, EffectOf, Family, Input, Message, NodeId, OutputOf, Protocol,
+    Clock, Heard, NodeId,
     link::{Labour, Link, Nanos, Service},
-    step,
 };
-use vez_lab::{
-    quiet,
-    random::{Purpose, Stream},
-    sim::{Event, Watch},
-};
+use vez_lab::random::{Purpose, Stream};
 
 use crate::{
     clock::{nanos, seconds},
     frame::{self, Body, Malformed},
+    node::{Input, Node, Timer},
+    witness::Witness,
 };
 
 /// How many delays are kept: a sample of all.
@@ -48,36 +46,24 @@ pub(crate) struct Circumstances {
 }
 
 /// A message with what the links know about it.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Parcel<M> {
+#[derive(Clone, PartialEq, Debug)]
+struct Parcel {
     clock: Clock,
     at: Option<Nanos>,
-    message: M,
+    says: Value,
 }
 
-impl<M: Message> Parcel<M> {
-    fn body(&self, number: u64) -> Body {
-        let says = serde_json::to_value(&self.message).expect("a message has a text");
-        Body::Message { number, clock: self.clock, at: self.at, says }
+impl Parcel {
+    fn body(self, number: u64) -> Body {
+        Body::Message { number, clock: self.clock, at: self.at, says: self.says }
     }
 }
 
 /// A message whose turn it is.
-pub(crate) struct Delivery<P: Protocol> {
-    from: NodeId,
-    parcel: Parcel<P::Message>,
-}
-
-impl<P: Protocol> Delivery<P> {
+pub(crate) struct Delivery {
     /// Who sent it.
-    pub(crate) fn from(&self) -> NodeId {
-        self.from
-    }
-
-    /// What it says.
-    pub(crate) fn message(&self) -> &P::Message {
-        &self.parcel.message
-    }
+    pub(crate) from: NodeId,
+    parcel: Parcel,
 }
 
 /// Why a node cannot go on.
@@ -123,113 +109,56 @@ impl Deeds {
     }
 }
 
-/// One node.
-pub(crate) struct Host<P: Protocol, W> {
-    me: NodeId,
-    node: P,
+/// One node, and all that it needs.
+pub(crate) struct Host {
+    node: Box<dyn Node>,
+    around: Surroundings,
+}
+
+/// What a node needs of the world.
+pub(crate) struct Surroundings {
+    pub(crate) me: NodeId,
+    pub(crate) choices: Stream,
+    pub(crate) witness: Witness,
     world: Circumstances,
-    links: Vec<Link<Parcel<P::Message>>>,
-    timers: BTreeMap<P::Timer, Nanos>,
-    choices: Stream,
+    links: Vec<Link<Parcel>>,
+    timers: BTreeMap<Timer, Nanos>,
     faults: Stream,
     sample: Stream,
     clock: Clock,
     deeds: Deeds,
-    watch: W,
 }
 
-impl<P: Protocol, W: Watch<P>> Host<P, W> {
-    pub(crate) fn new(me: NodeId, node: P, world: Circumstances, watch: W) -> Self {
-        let stream = |purpose| Stream::new(world.seed, 0, me, purpose);
-        Self {
-            me,
-            node,
-            world,
-            links: vec![Link::new(world.service); world.nodes],
-            timers: BTreeMap::new(),
-            choices: stream(Purpose::Choices),
-            faults: stream(Purpose::Faults),
-            sample: stream(Purpose::Delays),
-            clock: 0,
-            deeds: Deeds::default(),
-            watch,
-        }
+impl Surroundings {
+    /// Since the run began, in seconds.
+    pub(crate) fn time(&self, now: Nanos) -> f64 {
+        seconds(now.saturating_sub(self.world.epoch))
     }
 
-    /// The logical clock: one more for what happens here by itself and for a request, and later than every message that
-    /// arrives. Replying, entering and leaving are no events of it.
-    pub(crate) fn clock(&self) -> Clock {
-        self.clock
-    }
-
-    /// Whoever watches.
-    pub(crate) fn watch(&mut self) -> &mut W {
-        &mut self.watch
-    }
-
-    /// Lets something happen to the node, and does what it wants done. What its client is told comes back.
-    pub(crate) fn happen(
+    /// Sends a message. False if it is lost for ever.
+    pub(crate) fn send(
         &mut self,
         now: Nanos,
-        input: Input<P>,
+        to: NodeId,
+        kind: &str,
+        says: Value,
         wire: &mut dyn Wire,
-    ) -> Result<Vec<OutputOf<P>>, Breach> {
-        if matches!(&input, Input::Internal) || matches!(&input, Input::Command(command) if asks::<P>(command)) {
-            self.clock += 1;
-        }
-        let mut effects = Vec::new();
-        let mut chosen = Vec::new();
-        let choices = &mut self.choices;
-        let mut choose = |n: usize| {
-            chosen.push(choices.below(n));
-            chosen[chosen.len() - 1]
-        };
-        let seen = self.watch.watches().then(|| input.clone());
-        let (me, node) = (self.me, &mut self.node);
-        quiet::catch(|| step(me, node, input, &mut effects, &mut choose))
-            .map_err(|panic| Breach::Assertion(me, panic))?;
-        let time = seconds(now.saturating_sub(self.world.epoch));
-        if let Some(input) = seen {
-            self.watch.see(time, me, Event::Input(&input, &self.node, &chosen));
-        }
-        let mut outputs = Vec::new();
-        for effect in effects {
-            self.watch.see(time, me, Event::Effect(&effect));
-            self.carry_out(now, time, effect, &mut outputs, wire)?;
-        }
-        Ok(outputs)
+    ) -> Result<bool, Breach> {
+        let link = self.links.get_mut(to.index()).ok_or(Breach::Nobody(self.me, to))?;
+        self.deeds.count(kind);
+        let parcel = Parcel { clock: self.clock, at: self.world.stamps.then_some(now), says };
+        let number = link.send(now, &parcel);
+        Ok(self.transmit(to, parcel.body(number), wire) || self.world.service != Service::Once)
     }
 
-    fn carry_out(
-        &mut self,
-        now: Nanos,
-        time: f64,
-        effect: EffectOf<P>,
-        outputs: &mut Vec<OutputOf<P>>,
-        wire: &mut dyn Wire,
-    ) -> Result<(), Breach> {
-        match effect {
-            Effect::Send(to, message) => {
-                let link = self.links.get_mut(to.index()).ok_or(Breach::Nobody(self.me, to))?;
-                self.deeds.count(message.kind());
-                let parcel = Parcel { clock: self.clock, at: self.world.stamps.then_some(now), message };
-                let number = link.send(now, &parcel);
-                if !self.transmit(to, parcel.body(number), wire) && self.world.service == Service::Once {
-                    self.watch.see(time, self.me, Event::Lost(to, &parcel.message));
-                }
-            }
-            Effect::SetTimer(timer, after) => {
-                let share = self.choices.uniform();
-                let (low, high) = (after.start.as_secs_f64(), after.end.as_secs_f64());
-                self.timers.insert(timer, now + nanos(low + share * (high - low)));
-            }
-            Effect::CancelTimer(timer) => {
-                self.timers.remove(&timer);
-            }
-            Effect::Output(output) => outputs.push(output),
-            Effect::Violation(what) => return Err(Breach::Objection(self.me, what)),
-        }
-        Ok(())
+    pub(crate) fn set_timer(&mut self, now: Nanos, timer: Timer, after: &Range<Duration>) {
+        let share = self.choices.uniform();
+        let (low, high) = (after.start.as_secs_f64(), after.end.as_secs_f64());
+        self.timers.insert(timer, now + nanos(low + share * (high - low)));
+    }
+
+    pub(crate) fn cancel_timer(&mut self, timer: Timer) {
+        self.timers.remove(&timer);
     }
 
     /// Sends a frame, unless it gets lost.
@@ -240,42 +169,6 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
         }
         wire.send(to, body);
         true
-    }
-
-    /// A message arrives from another node. What the algorithm is to have now comes back, in order: each is to be
-    /// [delivered](Self::deliver) at once.
-    pub(crate) fn receive(
-        &mut self,
-        from: NodeId,
-        (number, clock, at): (u64, Clock, Option<Nanos>),
-        says: serde_json::Value,
-        wire: &mut dyn Wire,
-    ) -> Result<Vec<Delivery<P>>, Malformed> {
-        let clock = frame::is_possible(clock)?;
-        let message = frame::message(says)?;
-        let link = self.links.get_mut(from.index()).ok_or(Malformed::UnknownSender(from))?;
-        let arrival = link
-            .receive(number, Parcel { clock, at, message })
-            .map_err(|_| Malformed::NoFrame(format!("the number {number} is far ahead")))?;
-        if arrival.acknowledge {
-            self.transmit(from, Body::Ack(number), wire);
-        }
-        Ok(arrival.messages.into_iter().map(|parcel| Delivery { from, parcel }).collect())
-    }
-
-    /// The algorithm gets a message.
-    pub(crate) fn deliver(
-        &mut self,
-        now: Nanos,
-        Delivery { from, parcel }: Delivery<P>,
-        wire: &mut dyn Wire,
-    ) -> Result<Vec<OutputOf<P>>, Breach> {
-        self.deeds.received += 1;
-        self.clock = self.clock.max(parcel.clock) + 1;
-        if let Some(at) = parcel.at {
-            self.note_delay(seconds(now.saturating_sub(at)));
-        }
-        self.happen(now, Input::Message { from, message: parcel.message }, wire)
     }
 
     /// Each delay has the same chance to be in the sample.
@@ -291,35 +184,112 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
             }
         }
     }
+}
+
+impl Host {
+    pub(crate) fn new(me: NodeId, node: Box<dyn Node>, world: Circumstances, witness: Witness) -> Self {
+        let stream = |purpose| Stream::new(world.seed, 0, me, purpose);
+        let around = Surroundings {
+            me,
+            choices: stream(Purpose::Choices),
+            witness,
+            world,
+            links: vec![Link::new(world.service); world.nodes],
+            timers: BTreeMap::new(),
+            faults: stream(Purpose::Faults),
+            sample: stream(Purpose::Delays),
+            clock: 0,
+            deeds: Deeds::default(),
+        };
+        Self { node, around }
+    }
+
+    /// The logical clock: one more for what happens here by itself and for a request, and later than every message that
+    /// arrives. Replying, entering and leaving are no events of it.
+    pub(crate) fn clock(&self) -> Clock {
+        self.around.clock
+    }
+
+    /// Whoever watches.
+    pub(crate) fn witness(&mut self) -> &mut Witness {
+        &mut self.around.witness
+    }
+
+    /// Lets something happen to the node, and does what it wants done. What its client hears comes back.
+    pub(crate) fn happen(&mut self, now: Nanos, input: Input, wire: &mut dyn Wire) -> Result<Vec<Heard>, Breach> {
+        if matches!(input, Input::Internal | Input::Ask(_)) {
+            self.around.clock += 1;
+        }
+        self.node.happen(now, input, &mut self.around, wire)
+    }
+
+    /// A message arrives from another node. What the algorithm is to have now comes back, in order: each is to be
+    /// [delivered](Self::deliver) at once.
+    pub(crate) fn receive(
+        &mut self,
+        from: NodeId,
+        (number, clock, at): (u64, Clock, Option<Nanos>),
+        says: Value,
+        wire: &mut dyn Wire,
+    ) -> Result<Vec<Delivery>, Malformed> {
+        let clock = frame::is_possible(clock)?;
+        self.node.understands(&says)?;
+        let link = self.around.links.get_mut(from.index()).ok_or(Malformed::UnknownSender(from))?;
+        let arrival = link
+            .receive(number, Parcel { clock, at, says })
+            .map_err(|_| Malformed::NoFrame(format!("the number {number} is far ahead")))?;
+        if arrival.acknowledge {
+            self.around.transmit(from, Body::Ack(number), wire);
+        }
+        Ok(arrival.messages.into_iter().map(|parcel| Delivery { from, parcel }).collect())
+    }
+
+    /// The algorithm gets a message.
+    pub(crate) fn deliver(
+        &mut self,
+        now: Nanos,
+        Delivery { from, parcel }: Delivery,
+        wire: &mut dyn Wire,
+    ) -> Result<Vec<Heard>, Breach> {
+        let around = &mut self.around;
+        around.deeds.received += 1;
+        around.clock = around.clock.max(parcel.clock) + 1;
+        if let Some(at) = parcel.at {
+            around.note_delay(seconds(now.saturating_sub(at)));
+        }
+        self.happen(now, Input::Message { from, says: parcel.says }, wire)
+    }
 
     /// Another node has a message of ours.
     pub(crate) fn acknowledged(&mut self, now: Nanos, from: NodeId, number: u64) {
-        if let Some(link) = self.links.get_mut(from.index()) {
+        if let Some(link) = self.around.links.get_mut(from.index()) {
             link.acknowledged(now, number);
         }
     }
 
     /// When something is due.
     pub(crate) fn deadline(&self) -> Option<Nanos> {
-        let timers = self.timers.values().copied();
-        timers.chain(self.links.iter().filter_map(Link::deadline)).min()
+        let timers = self.around.timers.values().copied();
+        timers.chain(self.around.links.iter().filter_map(Link::deadline)).min()
     }
 
     /// The timer that is due, if any. It is set no more.
-    pub(crate) fn due(&mut self, now: Nanos) -> Option<Input<P>> {
-        let first = self.timers.iter().min_by_key(|(_, due)| **due);
+    pub(crate) fn due(&mut self, now: Nanos) -> Option<Input> {
+        let around = &mut self.around;
+        let first = around.timers.iter().min_by_key(|(_, due)| **due);
         let (timer, due) = first.map(|(timer, due)| (*timer, *due)).filter(|(_, due)| *due <= now)?;
-        self.timers.remove(&timer);
-        self.deeds.fired += 1;
-        self.deeds.late += now - due;
+        around.timers.remove(&timer);
+        around.deeds.fired += 1;
+        around.deeds.late += now - due;
         Some(Input::Timer(timer))
     }
 
     /// Sends again what has not been acknowledged in time.
     pub(crate) fn resend(&mut self, now: Nanos, wire: &mut dyn Wire) {
-        for to in NodeId::all(self.links.len()) {
-            for (number, parcel) in self.links[to.index()].resend(now) {
-                self.transmit(to, parcel.body(number), wire);
+        let around = &mut self.around;
+        for to in NodeId::all(around.links.len()) {
+            for (number, parcel) in around.links[to.index()].resend(now) {
+                around.transmit(to, parcel.body(number), wire);
             }
         }
     }
@@ -327,18 +297,14 @@ impl<P: Protocol, W: Watch<P>> Host<P, W> {
     /// Who has not acknowledged something since then or longer.
     pub(crate) fn silent_since(&self, then: Nanos) -> impl Iterator<Item = NodeId> + '_ {
         let is_silent = move |link: &Link<_>| link.unanswered_since().is_some_and(|since| since <= then);
-        NodeId::all(self.links.len()).filter(move |node| is_silent(&self.links[node.index()]))
+        let links = &self.around.links;
+        NodeId::all(links.len()).filter(move |node| is_silent(&links[node.index()]))
     }
 
     /// What it has done so far.
     pub(crate) fn deeds(&self) -> Deeds {
         let mut labour = Labour::default();
-        self.links.iter().for_each(|link| labour.add(link.labour()));
-        Deeds { labour, ..self.deeds.clone() }
+        self.around.links.iter().for_each(|link| labour.add(link.labour()));
+        Deeds { labour, ..self.around.deeds.clone() }
     }
-}
-
-/// Whether a command asks for something, instead of leaving.
-fn asks<P: Protocol>(command: &CommandOf<P>) -> bool {
-    Some(*command) != P::Family::LEAVE
 }

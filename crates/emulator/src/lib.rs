@@ -11,12 +11,12 @@
 //! This is the part of the laboratory with sockets, threads and a clock: `vez-lab` has none of them, and nothing here decides
 //! what an algorithm does.
 
-mod chronicle;
 pub mod clock;
 mod company;
 mod control;
 pub mod frame;
 mod host;
+mod node;
 mod outcome;
 mod peer;
 mod player;
@@ -25,6 +25,7 @@ mod resource;
 mod script;
 mod settings;
 mod transport;
+mod witness;
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -32,10 +33,11 @@ use std::{
 };
 
 use vez_algorithms::{
-    Algorithm, Monitored, NodeId, SetupError,
-    catalog::{self, Job},
+    Algorithm, Monitored, NodeId, Setup, SetupError,
+    catalog::{self, Entry, Job},
 };
 
+use self::referee::Cast;
 pub use self::{
     control::Invitation,
     outcome::{Emulation, Failure, Outcome, Simulated},
@@ -91,7 +93,10 @@ impl Job for Emulate<'_> {
     type Done = Result<Outcome, CannotEmulate>;
 
     fn with<A: Algorithm>(self) -> Self::Done {
-        referee::emulate::<A>(self.settings, self.spawn, self.watcher)
+        let cast = |setup: &Setup| {
+            Ok(Cast { nodes: A::system(setup)?.len(), clients: A::clients(setup), wants: A::wants(setup) })
+        };
+        referee::emulate::<A::Family>(&Entry::of::<A>(), &cast, self.settings, self.spawn, self.watcher)
     }
 
     fn with_detector<A: Algorithm>(self) -> Self::Done {
@@ -106,25 +111,8 @@ pub fn take_part(
     settings: &Settings,
     invitation: Invitation,
 ) -> Option<Result<(), CannotEmulate>> {
-    catalog::visit(name, TakePart { node, settings, invitation })
-}
-
-struct TakePart<'a> {
-    node: NodeId,
-    settings: &'a Settings,
-    invitation: Invitation,
-}
-
-impl Job for TakePart<'_> {
-    type Done = Result<(), CannotEmulate>;
-
-    fn with<A: Algorithm>(self) -> Self::Done {
-        player::play::<A>(self.node, self.settings, self.invitation)
-    }
-
-    fn with_detector<A: Algorithm>(self) -> Self::Done {
-        self.with::<Monitored<A>>()
-    }
+    let entry = catalog::find(name)?;
+    Some(player::play(entry.name, node, settings, invitation))
 }
 
 /// A number that nobody can guess: the standard library draws one for every hash map.

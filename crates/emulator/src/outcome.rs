@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use serde::Serialize;
 use vez_algorithms::{
-    Algorithm, Model, Order, Timing,
+    Model, Order, Timing,
+    catalog::Entry,
     link::{Labour, Nanos, Service},
 };
 use vez_lab::{
@@ -142,7 +143,7 @@ impl Sum {
 
     /// The simulation of the same: under the load as it was, not as it was meant to be, and with timers as late as they were.
     /// Delays that an algorithm takes to be impossible may break its law there; that is counted, and it goes on.
-    pub(crate) fn config<A: Algorithm>(&self, settings: &Settings, service: Service, entries: u64) -> Config {
+    pub(crate) fn config(&self, order: Order, settings: &Settings, service: Service, entries: u64) -> Config {
         let mean = |total: Nanos, count: u64| seconds(total) / count.max(1) as f64;
         let think = settings.think + mean(self.late, self.requests);
         let delays: Vec<f64> = if self.delays.is_empty() { vec![1e-6] } else { self.delays.clone() };
@@ -164,7 +165,7 @@ impl Sum {
             hold: if self.stays > 0 { mean(self.inside, self.stays) } else { settings.hold },
             delay: (delays.iter().sum::<f64>() / delays.len() as f64).max(1e-6),
             delay_law: DelayLaw::Measured(Arc::from(delays)),
-            order: if settings.transport == Transport::Tcp { Order::Fifo } else { A::MODEL.order },
+            order: if settings.transport == Transport::Tcp { Order::Fifo } else { order },
             faults: Faults::new(faults),
             keep_going: true,
             until: None,
@@ -176,17 +177,18 @@ impl Sum {
     }
 
     /// Puts everything together.
-    pub(crate) fn outcome<A: Algorithm>(
+    pub(crate) fn outcome(
         self,
+        entry: &Entry,
         settings: &Settings,
         (processes, addresses): (bool, Vec<SocketAddr>),
         metrics: Metrics,
         elapsed: f64,
         failure: Option<Failure>,
     ) -> Outcome {
-        let failure = failure.map(|failure| self.explained(failure, settings, &A::MODEL));
-        let service = settings.service(&A::MODEL);
-        let config = self.config::<A>(settings, service, metrics.entries());
+        let failure = failure.map(|failure| self.explained(failure, settings, &entry.assumptions));
+        let service = settings.service(&entry.assumptions);
+        let config = self.config(entry.assumptions.order, settings, service, metrics.entries());
         let mut measured = metrics.measured(elapsed, Duration::from_secs_f64(elapsed));
         self.complete(&mut measured);
         let asked_for = Config {
@@ -199,12 +201,12 @@ impl Sum {
             hold: settings.hold,
             ..config.clone()
         };
-        let report = Report::new::<A>(&asked_for, vec![measured]);
+        let report = Report::new(entry, &asked_for, vec![measured]);
         let simulated = if failure.is_some() {
             None
         } else {
             // It only takes a moment: nobody waits for sockets there.
-            let run = named::run(A::NAME, Detector::HiAdsd, &config, || Duration::ZERO, &|_| {});
+            let run = named::run(entry.name, Detector::HiAdsd, &config, || Duration::ZERO, &|_| {});
             run.expect("it is in the catalog").ok().map(|report| Simulated::of(&report))
         };
         let delay_quantiles = [0.5, 0.95, 0.99].map(|share| self.delay_quantile(share));

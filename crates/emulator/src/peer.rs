@@ -15,10 +15,7 @@ use std::{
     sync::atomic::AtomicBool,
 };
 
-use vez_algorithms::{
-    Algorithm, SetupError,
-    catalog::{self, Job},
-};
+use vez_algorithms::{SetupError, catalog};
 use vez_lab::system::System;
 
 use self::process::Peer;
@@ -134,18 +131,6 @@ pub struct Outlets<'a> {
 
 /// Runs one process of the algorithm of that name: until its script ends, or for ever. Nothing if there is no such algorithm.
 pub fn peer<'a>(name: &str, settings: &'a PeerSettings, outlets: Outlets<'a>) -> Option<Result<(), PeerError>> {
-    catalog::visit(name, Run { settings, outlets })
-}
-
-struct Run<'a> {
-    settings: &'a PeerSettings,
-    outlets: Outlets<'a>,
-}
-
-impl Job for Run<'_> {
-    type Done = Result<(), PeerError>;
-
-    fn with<A: Algorithm>(self) -> Self::Done {
-        Peer::<A>::open(self.settings, self.outlets)?.run()
-    }
+    let entry = catalog::find(name)?;
+    Some(Peer::open(entry, settings, outlets).and_then(Peer::run))
 }

@@ -13,16 +13,16 @@ use std::{
     time::Duration,
 };
 
-use vez_algorithms::{Algorithm, CommandOf, Family, Heard, Input, NodeId, OutputOf, link::Nanos};
+use vez_algorithms::{Heard, NodeId, link::Nanos};
 use vez_lab::random::Stream;
 
 use crate::{
     CannotEmulate, Settings,
-    chronicle::Chronicle,
     clock::{nanos, now, wake_me_in_time},
     control::{Account, Connection, Invitation, Order, Word},
     frame::{Body, Frame, Malformed, Refused},
     host::{Breach, Host, Wire},
+    node::{self, Input},
     transport::{Arrived, Identity, Listening, MAILBOX, Source, Tcp, Udp},
 };
 
@@ -91,21 +91,25 @@ enum Client {
 ///
 /// # Errors
 /// If the sockets cannot be had, or the referee is gone before the run begins.
-pub(crate) fn play<A: Algorithm>(me: NodeId, settings: &Settings, invitation: Invitation) -> Result<(), CannotEmulate> {
+pub(crate) fn play(
+    algorithm: &'static str,
+    me: NodeId,
+    settings: &Settings,
+    invitation: Invitation,
+) -> Result<(), CannotEmulate> {
     wake_me_in_time();
     let (mailbox, events) = mpsc::sync_channel(MAILBOX);
     let referee = meeting::meet_referee(me, invitation, mailbox.clone())?;
-    let identity = Identity { algorithm: A::NAME, life: invitation.key, me };
-    let setup = settings.system.setup(settings.seed, 0)?;
-    let all = A::system(&setup)?;
-    let mut player = Player::<A>::prepare(settings, (identity, all.len()), referee, events, &mailbox)?;
-    if player.begin(settings, &setup, all)? {
+    let identity = Identity { algorithm, life: invitation.key, me };
+    let system = node::system(algorithm, &settings.system.setup(settings.seed, 0)?)?;
+    let mut player = Player::prepare(settings, (identity, system.nodes.len()), referee, events, &mailbox)?;
+    if player.begin(settings, system)? {
         player.run();
     }
     Ok(())
 }
 
-struct Player<A: Algorithm> {
+struct Player {
     identity: Identity,
     listening: Listening,
     /// Where all nodes listen.
@@ -117,9 +121,10 @@ struct Player<A: Algorithm> {
     /// What arrived before the run began here.
     early: VecDeque<Arrived>,
     refused: Refused,
-    host: Option<Host<A, Chronicle>>,
+    host: Option<Host>,
     client: Client,
-    wants: Vec<CommandOf<A>>,
+    /// How many things there are to ask for.
+    wants: usize,
     arrivals: Stream,
     think: f64,
     hold: Nanos,
@@ -129,7 +134,7 @@ struct Player<A: Algorithm> {
     late: Nanos,
 }
 
-impl<A: Algorithm> Player<A> {
+impl Player {
     fn think(&mut self, now: Nanos) {
         let pause = if self.think > 0.0 { self.think * self.arrivals.exponential() } else { 0.0 };
         self.client = Client::Thinking { until: now + nanos(pause) };
@@ -182,12 +187,12 @@ impl<A: Algorithm> Player<A> {
     fn move_on(&mut self, now: Nanos) -> Result<bool, Breach> {
         match self.client {
             Client::Thinking { until } => {
-                let want = if self.wants.len() == 1 { 0 } else { self.arrivals.below(self.wants.len()) };
+                let want = if self.wants == 1 { 0 } else { self.arrivals.below(self.wants) };
                 self.requests += 1;
                 self.late += now - until;
                 self.client = Client::Waiting;
                 self.tell(&Word::Asks { want, at: now });
-                self.happen(Input::Command(self.wants[want]))
+                self.happen(Input::Ask(want))
             }
             Client::Inside { since, .. } => {
                 self.client = Client::Leaving { since };
@@ -209,7 +214,7 @@ impl<A: Algorithm> Player<A> {
                 self.stays += 1;
                 self.inside += now - since;
                 self.think(now);
-                self.happen(Input::Command(A::Family::LEAVE.expect("whoever can enter can leave")))
+                self.happen(Input::Leave)
             }
             (Order::Stop, _) => {
                 let account = self.account();
@@ -269,8 +274,8 @@ impl<A: Algorithm> Player<A> {
                 for delivery in deliveries {
                     let time = now();
                     let host = self.host.as_mut().expect("the run has begun");
-                    let outputs = host.deliver(time, delivery, &mut self.outbox);
-                    if let Err(breach) = self.hear(time, outputs) {
+                    let heard = host.deliver(time, delivery, &mut self.outbox);
+                    if let Err(breach) = self.hear(time, heard) {
                         return Ok(Err(breach));
                     }
                 }
@@ -287,22 +292,22 @@ impl<A: Algorithm> Player<A> {
         matches!(self.sockets, Sockets::Udp(_))
     }
 
-    fn happen(&mut self, input: Input<A>) -> Result<bool, Breach> {
+    fn happen(&mut self, input: Input) -> Result<bool, Breach> {
         let time = now();
         let host = self.host.as_mut().expect("the run has begun");
-        let outputs = host.happen(time, input, &mut self.outbox);
-        self.hear(time, outputs)?;
+        let heard = host.happen(time, input, &mut self.outbox);
+        self.hear(time, heard)?;
         Ok(true)
     }
 
     /// The client is told something, and the referee, if there is anything to see.
-    fn hear(&mut self, at: Nanos, outputs: Result<Vec<OutputOf<A>>, Breach>) -> Result<(), Breach> {
-        if let Some(lines) = self.host.as_mut().and_then(|host| host.watch().take()) {
+    fn hear(&mut self, at: Nanos, heard: Result<Vec<Heard>, Breach>) -> Result<(), Breach> {
+        if let Some(lines) = self.host.as_mut().and_then(|host| host.witness().lines()) {
             self.tell(&Word::Trace { at, lines });
         }
         self.post();
-        for output in outputs? {
-            match A::Family::hear(&mut <A::Family as Family>::News::default(), &output) {
+        for heard in heard? {
+            match heard {
                 Heard::Entered => {
                     self.client = Client::Entering { since: at };
                     self.tell(&Word::Enters { at });

@@ -3,7 +3,11 @@
 
 use std::{net::SocketAddr, sync::mpsc::RecvTimeoutError, thread, time::Duration};
 
-use vez_algorithms::{Algorithm, Client, CommandOf, Family, NodeId, Phase, Scene, Setup, catalog, link::Nanos};
+use vez_algorithms::{
+    Client, Family, NodeId, Phase, Scene, Setup, SetupError,
+    catalog::{self, Entry},
+    link::Nanos,
+};
 use vez_lab::sim::Metrics;
 
 use crate::{
@@ -40,18 +44,30 @@ pub trait Watcher {
 /// Nobody.
 impl Watcher for () {}
 
+/// What the referee has to know of a system.
+pub(crate) struct Cast<F: Family> {
+    pub(crate) nodes: usize,
+    /// How many of the nodes have a client: the first ones.
+    pub(crate) clients: usize,
+    /// What there is to ask for.
+    pub(crate) wants: Vec<F::Command>,
+}
+
 /// Runs a system to the end, and says what came out.
-pub(crate) fn emulate<A: Algorithm>(
+pub(crate) fn emulate<F: Family>(
+    entry: &Entry,
+    cast: &dyn Fn(&Setup) -> Result<Cast<F>, SetupError>,
     settings: &Settings,
     spawn: Option<Spawn<'_>>,
     watcher: &dyn Watcher,
 ) -> Result<Outcome, CannotEmulate> {
     settings.validate()?;
-    if A::Family::LEAVE.is_none() {
-        return Err(SettingsError::Family { name: A::NAME, family: A::Family::NAME }.into());
+    let name = entry.name;
+    if F::LEAVE.is_none() {
+        return Err(SettingsError::Family { name, family: F::NAME }.into());
     }
-    let setup = settings.system.setup(settings.seed, 0)?;
-    let nodes = A::system(&setup)?.len();
+    let cast = cast(&settings.system.setup(settings.seed, 0)?)?;
+    let nodes = cast.nodes;
     if nodes > MAX_NODES {
         let fix = format!("replicas and groups are nodes, too, and {MAX_NODES} are as many as there may be");
         return Err(SettingsError::Number { name: "the number of nodes in all", value: nodes.to_string(), fix }.into());
@@ -66,27 +82,28 @@ pub(crate) fn emulate<A: Algorithm>(
         }
         None => {
             let settings = settings.clone();
-            Ok(Performer::Thread(thread::spawn(move || player::play::<A>(node, &settings, invitation))))
+            Ok(Performer::Thread(thread::spawn(move || player::play(name, node, &settings, invitation))))
         }
     })?;
-    Ok(Referee::<A>::new(settings, company, &setup).officiate(spawn.is_some(), watcher))
+    Ok(Referee::new(entry, settings, company, cast).officiate(spawn.is_some(), watcher))
 }
 
-struct Referee<'a, A: Algorithm> {
+struct Referee<'a, F: Family> {
+    entry: &'a Entry,
     settings: &'a Settings,
     company: Company,
     crashed: Vec<bool>,
     gone: Vec<bool>,
     /// How many of the nodes have clients that ask: the first ones.
     askers: usize,
-    clients: Vec<Client<A::Family>>,
+    clients: Vec<Client<F>>,
     /// When each client asked last.
     asked: Vec<Nanos>,
     /// Clients that are done with what they asked for, such as more units: the referee does not hear what they were told, so to
     /// the law it is as if they still asked for it.
-    done: Vec<Client<A::Family>>,
+    done: Vec<Client<F>>,
     inside: Vec<NodeId>,
-    wants: Vec<CommandOf<A>>,
+    wants: Vec<F::Command>,
     metrics: Metrics,
     accounts: Vec<Option<Account>>,
     trace: Vec<(Nanos, String)>,
@@ -95,11 +112,12 @@ struct Referee<'a, A: Algorithm> {
     moved: Nanos,
 }
 
-impl<'a, A: Algorithm> Referee<'a, A> {
-    fn new(settings: &'a Settings, company: Company, setup: &Setup) -> Self {
+impl<'a, F: Family> Referee<'a, F> {
+    fn new(entry: &'a Entry, settings: &'a Settings, company: Company, cast: Cast<F>) -> Self {
         let nodes = company.addresses.len();
-        let askers = settings.askers(A::clients(setup));
+        let askers = settings.askers(cast.clients);
         Self {
+            entry,
             settings,
             company,
             crashed: vec![false; nodes],
@@ -109,7 +127,7 @@ impl<'a, A: Algorithm> Referee<'a, A> {
             asked: vec![0; nodes],
             done: Vec::new(),
             inside: Vec::new(),
-            wants: A::wants(setup),
+            wants: cast.wants,
             metrics: Metrics::new(nodes, askers, 0),
             accounts: (0..nodes).map(|_| None).collect(),
             trace: Vec::new(),
@@ -122,7 +140,7 @@ impl<'a, A: Algorithm> Referee<'a, A> {
     fn officiate(mut self, processes: bool, watcher: &dyn Watcher) -> Outcome {
         watcher.listening(&self.company.addresses);
         let ended = self.run(watcher).and_then(|()| {
-            if A::MODEL.survives_crashes || !self.crashed.contains(&true) {
+            if self.entry.assumptions.survives_crashes || !self.crashed.contains(&true) {
                 return Ok(());
             }
             // Some may have gone on alone.
@@ -247,7 +265,7 @@ impl<'a, A: Algorithm> Referee<'a, A> {
             alive: &|node| !self.crashed.get(node.index()).is_some_and(|crashed| *crashed),
             connected: &|_, _| true,
         };
-        A::Family::law(&scene).map_err(|what| Failure { what, law_broken: true })
+        F::law(&scene).map_err(|what| Failure { what, law_broken: true })
     }
 
     fn crash(&mut self, node: NodeId) {
@@ -277,8 +295,8 @@ impl<'a, A: Algorithm> Referee<'a, A> {
 
     /// Whether anything still moves, and everybody moves whom a crash ought not to have stopped.
     fn look_up(&self, time: Nanos) -> Result<(), Failure> {
-        let give_up = self.settings.give_up_after(&A::MODEL);
-        if !A::MODEL.survives_crashes && self.crashed.contains(&true) {
+        let give_up = self.settings.give_up_after(&self.entry.assumptions);
+        if !self.entry.assumptions.survives_crashes && self.crashed.contains(&true) {
             self.nobody_waits_longer_than(give_up, time)?;
         }
         let idle = Duration::from_nanos(time.saturating_sub(self.moved));
@@ -321,15 +339,15 @@ impl<'a, A: Algorithm> Referee<'a, A> {
         let verb = if waiting.len() == 1 { "waits" } else { "wait" };
         let waiting = names(waiting.iter().copied());
         let crashed = names(NodeId::all(self.crashed.len()).filter(|node| self.crashed[node.index()]));
-        let why = match (crashed.as_str(), A::MODEL.survives_crashes) {
+        let why = match (crashed.as_str(), self.entry.assumptions.survives_crashes) {
             ("", _) => "nobody has crashed".to_owned(),
-            (_, true) => format!("{crashed} crashed, which {} should survive", A::NAME),
+            (_, true) => format!("{crashed} crashed, which {} should survive", self.entry.name),
             (_, false) => {
-                let family = |entry: &&catalog::Entry| entry.family == A::Family::NAME;
+                let family = |entry: &&Entry| entry.family == F::NAME;
                 let survive = catalog::ALL.iter().filter(family).filter(|entry| entry.assumptions.survives_crashes);
                 let others = survive.map(|entry| entry.name).collect::<Vec<_>>().join(", ");
                 let others = if others.is_empty() { String::new() } else { format!("; these survive it: {others}") };
-                format!("{crashed} crashed, and {} takes for granted that nobody does{others}", A::NAME)
+                format!("{crashed} crashed, and {} takes for granted that nobody does{others}", self.entry.name)
             }
         };
         format!("{waiting} {verb}, for up to {:.1} s: {why}", longest.as_secs_f64())
@@ -338,7 +356,7 @@ impl<'a, A: Algorithm> Referee<'a, A> {
     fn stuck(&self, why: &str) -> Failure {
         let entries = self.metrics.entries();
         let entries = if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") };
-        Failure { what: format!("{} is stuck after {entries}: {why}", A::NAME), law_broken: false }
+        Failure { what: format!("{} is stuck after {entries}: {why}", self.entry.name), law_broken: false }
     }
 
     fn time(&self, at: Nanos) -> f64 {
@@ -373,7 +391,7 @@ impl<'a, A: Algorithm> Referee<'a, A> {
         let trace = std::mem::take(&mut self.trace).into_iter().map(|(_, lines)| lines).collect();
         let sum = Sum::of(&self.accounts);
         let outcome =
-            sum.outcome::<A>(self.settings, (processes, self.company.addresses), self.metrics, elapsed, failure);
+            sum.outcome(self.entry, self.settings, (processes, self.company.addresses), self.metrics, elapsed, failure);
         Outcome { trace, ..outcome }
     }
 }

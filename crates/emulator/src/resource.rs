@@ -157,7 +157,7 @@ impl Resource {
         let visitor = self.visitors.get_mut(&from).expect("it was just heard");
         match frame.body {
             Body::Message { number, clock, says, .. } => {
-                let (clock, call) = (frame::is_possible(clock)?, frame::message(says)?);
+                let (clock, call) = (frame::is_possible(clock)?, frame::message(&says)?);
                 let arrival = visitor
                     .link
                     .receive(number, (clock, call))

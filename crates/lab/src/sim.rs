@@ -19,7 +19,7 @@ use std::{
 };
 
 use serde_json::{Map, json};
-use vez_algorithms::{Algorithm, Order, SetupError};
+use vez_algorithms::{Algorithm, Order, SetupError, catalog::Entry};
 
 use self::engine::Engine;
 pub use self::{
@@ -258,7 +258,7 @@ pub fn run<A: Algorithm>(
     let step = |more: u64| progress(entered.fetch_add(more, Ordering::Relaxed) + more);
     let runs: Vec<_> = parallel::map(config.runs.clone(), &|run| one::<A>(config, run, stopwatch, &step, None));
     let measured = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok(Report::new::<A>(config, measured))
+    Ok(Report::new(&Entry::of::<A>(), config, measured))
 }
 
 /// Simulates one run and lets somebody watch.

@@ -6,7 +6,7 @@ use std::{
     sync::mpsc,
 };
 
-use vez_algorithms::{Algorithm, Family, NodeId, Setting, SetupError};
+use vez_algorithms::{NodeId, Setting, SetupError, catalog::Entry};
 use vez_lab::system::{System, Topology};
 
 use super::{
@@ -16,19 +16,20 @@ use super::{
 };
 use crate::{
     frame::Refused,
+    node,
     resource::Desk,
     script::Typed,
     transport::{self, Identity, MAILBOX, Udp},
 };
 
-impl<'a, A: Algorithm> Peer<'a, A> {
-    pub(super) fn open(settings: &'a PeerSettings, out: Outlets<'a>) -> Result<Self, PeerError> {
+impl<'a> Peer<'a> {
+    pub(super) fn open(entry: &'static Entry, settings: &'a PeerSettings, out: Outlets<'a>) -> Result<Self, PeerError> {
         let (id, addresses) = (settings.id, &settings.addresses);
         if !(1..=addresses.len()).contains(&id) {
             return Err(PeerError::NoSuchId { id, addresses: addresses.len() });
         }
-        if A::Family::NAME != "mutex" {
-            return Err(PeerError::Family { name: A::NAME, family: A::Family::NAME });
+        if entry.family != "mutex" {
+            return Err(PeerError::Family { name: entry.name, family: entry.family });
         }
         let mut all: Vec<SocketAddr> = addresses.iter().copied().chain([settings.resource]).collect();
         all.sort_unstable();
@@ -39,10 +40,10 @@ impl<'a, A: Algorithm> Peer<'a, A> {
             return Err(PeerError::SameAddress(twice[0]));
         }
         let me = NodeId::from_index(id - 1);
-        let (system, nodes) = system_of::<A>(settings)?;
-        let setup = system.setup(settings.seed, 0)?;
-        let want = A::wants(&setup).first().copied().filter(|_| me.index() < A::clients(&setup));
-        let node = nodes[me.index()].clone();
+        let (system, mut all) = system_of(entry, settings)?;
+        let asks = all.wants > 0 && me.index() < all.clients;
+        let nodes = all.nodes.len();
+        let node = all.nodes.swap_remove(me.index());
         let address = addresses[me.index()];
         let socket = UdpSocket::bind(address).map_err(|error| PeerError::Listen { address, error })?;
         let (mailbox, happenings) = mpsc::sync_channel(MAILBOX);
@@ -51,8 +52,9 @@ impl<'a, A: Algorithm> Peer<'a, A> {
         if settings.script.is_none() {
             read_keyboard(mailbox);
         }
-        let identity = Identity { algorithm: A::NAME, life: crate::random_number(), me };
+        let identity = Identity { algorithm: entry.name, life: crate::random_number(), me };
         Ok(Self {
+            entry,
             settings,
             out,
             udp: Udp { identity, socket, addresses: addresses.clone() },
@@ -61,14 +63,14 @@ impl<'a, A: Algorithm> Peer<'a, A> {
                 identity,
                 addresses.clone(),
                 settings.resource,
-                agreed::<A>(&system, settings.seed),
+                agreed(entry, &system, settings.seed),
             ),
             listening,
             system,
             host: None,
             node: Some(node),
-            nodes: nodes.len(),
-            want,
+            nodes,
+            asks,
             epoch: 0,
             script: settings.script.iter().flat_map(|script| script.lines.clone()).collect(),
             desk: Desk::new(),
@@ -82,35 +84,35 @@ impl<'a, A: Algorithm> Peer<'a, A> {
 }
 
 /// What all processes have to tell the algorithm alike, in words.
-fn agreed<A: Algorithm>(system: &System, seed: u64) -> String {
+fn agreed(entry: &Entry, system: &System, seed: u64) -> String {
     let mut words = String::new();
-    if A::SETTINGS.contains(&Setting::Topology) {
+    if entry.settings.contains(&Setting::Topology) {
         words += &format!(", topology = {}", system.topology);
         if system.topology == Topology::Random {
             words += &format!(", seed = {seed}");
         }
     }
-    for (name, value) in system.settings(A::SETTINGS) {
+    for (name, value) in system.settings(entry.settings) {
         words += &format!(", {name} = {value}");
     }
     words
 }
 
 /// The system with as many nodes as there are addresses. Some algorithms have more nodes than clients.
-fn system_of<A: Algorithm>(settings: &PeerSettings) -> Result<(System, Vec<A>), PeerError> {
+fn system_of(entry: &Entry, settings: &PeerSettings) -> Result<(System, node::System), PeerError> {
     let processes = settings.addresses.len();
     let of = |nodes| {
         let system = System { nodes, ..settings.system.clone() };
-        let all = A::system(&system.setup(settings.seed, 0)?)?;
+        let all = node::system(entry.name, &system.setup(settings.seed, 0)?)?;
         Ok::<_, SetupError>((system, all))
     };
-    let fits = |nodes| of(nodes).ok().filter(|(_, all)| all.len() == processes);
+    let fits = |nodes| of(nodes).ok().filter(|(_, all)| all.nodes.len() == processes);
     if let Some(found) = (1..=processes).rev().find_map(fits) {
         return Ok(found);
     }
-    let least = of(1).map_or(2, |(_, all)| all.len());
+    let least = of(1).map_or(2, |(_, all)| all.nodes.len());
     let fix = format!("give at least {least} addresses");
-    Err(PeerError::Processes { name: A::NAME, processes, fix })
+    Err(PeerError::Processes { name: entry.name, processes, fix })
 }
 
 /// Lines of the keyboard. When there is no more of them the process goes on: others count on it.

@@ -11,7 +11,8 @@ use std::{
 };
 
 use vez_algorithms::{
-    Algorithm, Clock, CommandOf, Family, Input,
+    Clock,
+    catalog::Entry,
     link::{Nanos, Service},
 };
 use vez_lab::{
@@ -22,15 +23,16 @@ use vez_lab::{
 use super::{
     Outlets, PeerError, PeerSettings,
     gathering::{Gathering, Reply},
-    words::Witness,
 };
 use crate::{
     clock::{nanos, now},
     frame::{Body, Frame, Malformed, Refused},
     host::{Circumstances, Delivery, Host},
+    node::{Input, Node},
     resource::{Call, Desk},
     script::Typed,
     transport::{Arrived, Listening, Source, Udp},
+    witness::Witness,
 };
 
 /// Everybody has to be there within this time.
@@ -73,7 +75,8 @@ pub(super) enum Visit {
     },
 }
 
-pub(super) struct Peer<'a, A: Algorithm> {
+pub(super) struct Peer<'a> {
+    pub(super) entry: &'static Entry,
     pub(super) settings: &'a PeerSettings,
     pub(super) out: Outlets<'a>,
     pub(super) udp: Udp,
@@ -82,16 +85,17 @@ pub(super) struct Peer<'a, A: Algorithm> {
     pub(super) listening: Listening,
     pub(super) system: System,
     /// Nothing before all are there.
-    pub(super) host: Option<Host<A, Witness>>,
-    pub(super) node: Option<A>,
+    pub(super) host: Option<Host>,
+    pub(super) node: Option<Box<dyn Node>>,
     pub(super) nodes: usize,
-    pub(super) want: Option<CommandOf<A>>,
+    /// Whether a client asks here.
+    pub(super) asks: bool,
     pub(super) epoch: Nanos,
     pub(super) script: VecDeque<(Nanos, Typed)>,
     pub(super) desk: Desk,
     pub(super) visit: Visit,
     /// What is held back, and until when, in that order.
-    pub(super) held_back: Vec<(Nanos, Delivery<A>)>,
+    pub(super) held_back: Vec<(Nanos, Delivery)>,
     /// Who has been asked after.
     pub(super) silent: Vec<String>,
     /// What is said once, however often it happens.
@@ -99,7 +103,7 @@ pub(super) struct Peer<'a, A: Algorithm> {
     pub(super) refused: Refused,
 }
 
-impl<A: Algorithm> Peer<'_, A> {
+impl Peer<'_> {
     pub(super) fn run(mut self) -> Result<(), PeerError> {
         if self.gather()? {
             self.begin()?;
@@ -117,7 +121,7 @@ impl<A: Algorithm> Peer<'_, A> {
         let (id, n, address) = (self.settings.id, self.nodes, self.settings.addresses[self.settings.id - 1]);
         self.print(&format!(
             "process {id} of {n}, {}, at {address}; waiting for {}",
-            A::NAME,
+            self.entry.name,
             self.gathering.missing()
         ))?;
         let (begun, mut said) = (now(), now());
@@ -157,7 +161,7 @@ impl<A: Algorithm> Peer<'_, A> {
     /// All are there.
     fn begin(&mut self) -> Result<(), PeerError> {
         self.epoch = now();
-        let service = match Service::for_model(&A::MODEL) {
+        let service = match Service::for_model(&self.entry.assumptions) {
             Service::Once | Service::Reliable => Service::Reliable,
             Service::InOrder => Service::InOrder,
         };
@@ -172,16 +176,16 @@ impl<A: Algorithm> Peer<'_, A> {
         if let Some(trace) = &mut self.out.trace {
             let world = serde_json::json!({ "driver": "peer", "id": self.settings.id, "hold": self.settings.hold });
             let world = world.as_object().cloned().unwrap_or_default();
-            Trace::new(trace, &Header::new(A::NAME, &self.system, (self.settings.seed, 0), None, world))?;
+            Trace::new(trace, &Header::new(self.entry.name, &self.system, (self.settings.seed, 0), None, world))?;
         }
-        let witness = Witness { sends: Vec::new(), trace: self.out.trace.is_some().then(Vec::new) };
+        let witness = Witness::new(self.out.trace.is_some(), true);
         let node = self.node.take().expect("the run begins once");
         self.host = Some(Host::new(self.udp.identity.me, node, world, witness));
         let id = self.settings.id;
-        self.print(&match (self.want, &self.settings.script) {
-            (None, _) => "all are there; nobody asks at this process".to_owned(),
-            (Some(_), Some(_)) => "all are there; the script begins".to_owned(),
-            (Some(_), None) => {
+        self.print(&match (self.asks, &self.settings.script) {
+            (false, _) => "all are there; nobody asks at this process".to_owned(),
+            (true, Some(_)) => "all are there; the script begins".to_owned(),
+            (true, None) => {
                 format!(
                     "all are there; {id} and Enter is an internal event, anything else asks for the critical section"
                 )
@@ -239,7 +243,7 @@ impl<A: Algorithm> Peer<'_, A> {
         Duration::from_nanos(due.unwrap_or(soon).min(soon).saturating_sub(time))
     }
 
-    pub(super) fn host(&mut self) -> &mut Host<A, Witness> {
+    pub(super) fn host(&mut self) -> &mut Host {
         self.host.as_mut().expect("the run has begun")
     }
 
@@ -258,7 +262,7 @@ impl<A: Algorithm> Peer<'_, A> {
             self.print(&format!("           > {line}"))?;
         }
         let ignored = |why: &str| format!("clock {clock:>3}  ignored {line:?}: {why}");
-        match (self.visit, self.want) {
+        match (self.visit, self.asks) {
             (Visit::Waiting { .. }, _) => self.print(&ignored("still waiting to get in"))?,
             (Visit::Entering { .. } | Visit::Inside { .. } | Visit::Leaving { .. }, _) => {
                 self.print(&ignored("still inside"))?;
@@ -266,8 +270,8 @@ impl<A: Algorithm> Peer<'_, A> {
             (Visit::Outside, _) if line.trim() == self.settings.id.to_string() => {
                 self.happen(now(), Input::Internal)?;
             }
-            (Visit::Outside, Some(want)) => self.happen(now(), Input::Command(want))?,
-            (Visit::Outside, None) => self.print(&ignored("nobody asks at this process"))?,
+            (Visit::Outside, true) => self.happen(now(), Input::Ask(0))?,
+            (Visit::Outside, false) => self.print(&ignored("nobody asks at this process"))?,
         }
         Ok(true)
     }
@@ -339,8 +343,7 @@ impl<A: Algorithm> Peer<'_, A> {
             }
             Visit::Leaving { call, .. } if call == number => {
                 self.visit = Visit::Outside;
-                let leave = A::Family::LEAVE.expect("whoever can enter can leave");
-                self.happen(now(), Input::Command(leave))
+                self.happen(now(), Input::Leave)
             }
             Visit::Outside
             | Visit::Waiting { .. }

@@ -2,11 +2,7 @@
 
 use std::io::Write;
 
-use vez_algorithms::{Algorithm, Effect, Family, Heard, Input, NodeId, OutputOf, link::Nanos};
-use vez_lab::{
-    sim::{Event, Watch},
-    trace::Trace,
-};
+use vez_algorithms::{Heard, NodeId, link::Nanos};
 
 use super::{
     PeerError,
@@ -14,6 +10,7 @@ use super::{
 };
 use crate::{
     host::{Breach, Delivery},
+    node::Input,
     resource::Call,
 };
 
@@ -24,68 +21,57 @@ const MOST_SAID: usize = 50;
 /// What a process says to the resource.
 const GREETING: &str = "Olá =)";
 
-/// Sees what the algorithm sends, and keeps the trace.
-pub(super) struct Witness {
-    pub(super) sends: Vec<(NodeId, String)>,
-    pub(super) trace: Option<Vec<u8>>,
-}
-
-impl<P: Algorithm> Watch<P> for Witness {
-    fn see(&mut self, time: f64, node: NodeId, event: Event<'_, P>) {
-        if let Event::Effect(Effect::Send(to, message)) = &event {
-            self.sends.push((*to, format!("{message:?}")));
-        }
-        if let Some(lines) = &mut self.trace {
-            Trace::lines(lines).see(time, node, event);
-        }
-    }
-}
-
-impl<A: Algorithm> Peer<'_, A> {
-    pub(super) fn deliver(&mut self, time: Nanos, delivery: Delivery<A>) -> Result<(), PeerError> {
-        let what = format!("← {}  {:?}{}", delivery.from().0 + 1, delivery.message(), self.standing());
+impl Peer<'_> {
+    pub(super) fn deliver(&mut self, time: Nanos, delivery: Delivery) -> Result<(), PeerError> {
+        let from = delivery.from.0 + 1;
         let host = self.host.as_mut().expect("the run has begun");
-        let outputs = host.deliver(time, delivery, &mut self.udp);
-        self.tell(&what, outputs)
+        let heard = host.deliver(time, delivery, &mut self.udp);
+        let words = host.witness().words();
+        let what = format!("← {from}  {}{}", words.cause, self.standing());
+        self.tell(&what, &words.sent, heard)
     }
 
-    pub(super) fn happen(&mut self, time: Nanos, input: Input<A>) -> Result<(), PeerError> {
+    pub(super) fn happen(&mut self, time: Nanos, input: Input) -> Result<(), PeerError> {
         let what = match &input {
-            Input::Start | Input::Restart | Input::Message { .. } | Input::Crash(_) => String::new(),
-            Input::Command(command) if Some(*command) == A::Family::LEAVE => "leaves".to_owned(),
-            Input::Command(_) => "asks".to_owned(),
-            Input::Timer(timer) => format!("{timer:?} is due"),
-            Input::Internal => "internal event".to_owned(),
+            Input::Start | Input::Message { .. } => Some(""),
+            Input::Leave => Some("leaves"),
+            Input::Ask(_) => Some("asks"),
+            Input::Internal => Some("internal event"),
+            Input::Timer(_) => None,
         };
-        let asks = matches!(&input, Input::Command(command) if Some(*command) != A::Family::LEAVE);
+        let asks = matches!(input, Input::Ask(_));
         let host = self.host.as_mut().expect("the run has begun");
-        let outputs = host.happen(time, input, &mut self.udp);
+        let heard = host.happen(time, input, &mut self.udp);
+        let words = host.witness().words();
         if asks {
             self.visit = Visit::Waiting { asked: self.host().clock() };
         }
-        self.tell(&what, outputs)
+        let what = what.map_or_else(|| format!("{} is due", words.cause), str::to_owned);
+        self.tell(&what, &words.sent, heard)
     }
 
     /// What happened, what was sent, and what our client was told, each in a line.
-    fn tell(&mut self, what: &str, outputs: Result<Vec<OutputOf<A>>, Breach>) -> Result<(), PeerError> {
+    fn tell(
+        &mut self,
+        what: &str,
+        sent: &[(NodeId, String)],
+        heard: Result<Vec<Heard>, Breach>,
+    ) -> Result<(), PeerError> {
         let clock = self.host().clock();
         if !what.is_empty() {
             self.print(&format!("clock {clock:>3}  {what}"))?;
         }
-        let witness = self.host().watch();
-        let lines = witness.trace.as_mut().map(std::mem::take);
-        let sends = std::mem::take(&mut witness.sends);
+        let lines = self.host().witness().lines();
         if let (Some(lines), Some(trace)) = (lines, &mut self.out.trace) {
-            trace.write_all(&lines)?;
+            trace.write_all(lines.as_bytes())?;
             trace.flush()?;
         }
-        let outputs = outputs.map_err(|breach| PeerError::Broken(in_the_exercise(&breach)))?;
-        for group in sends.chunk_by(|one, other| one.1 == other.1) {
+        let heard = heard.map_err(|breach| PeerError::Broken(in_the_exercise(&breach)))?;
+        for group in sent.chunk_by(|one, other| one.1 == other.1) {
             let to: Vec<String> = group.iter().map(|(to, _)| (to.0 + 1).to_string()).collect();
             self.print(&format!("clock {clock:>3}    → {}  {}", to.join(", "), group[0].1))?;
         }
-        for output in outputs {
-            let heard = A::Family::hear(&mut <A::Family as Family>::News::default(), &output);
+        for heard in heard {
             if let (Heard::Entered, Visit::Waiting { asked }) = (heard, self.visit) {
                 self.print(&format!("clock {clock:>3}  is inside"))?;
                 self.visit = Visit::Entering { asked, call: self.call(Call::Enter(GREETING.to_owned())) };

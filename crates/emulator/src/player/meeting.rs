@@ -7,18 +7,19 @@ use std::{
     thread,
 };
 
-use vez_algorithms::{Algorithm, NodeId, Setup};
+use vez_algorithms::NodeId;
 use vez_lab::random::{Purpose, Stream};
 
 use super::{Client, Event, Outbox, Player, Sockets};
 use crate::{
     CannotEmulate, Settings,
-    chronicle::Chronicle,
     clock::nanos,
     control::{self, Connection, Invitation, Order, PREPARATION, Word},
     frame::Refused,
     host::{Circumstances, Host},
+    node::System,
     transport::{self, ANY_PORT, Arrived, Identity, Tcp, Transport, Udp},
+    witness::Witness,
 };
 
 /// Connects to the referee, whose orders go into the mailbox from now on.
@@ -38,7 +39,7 @@ pub(super) fn meet_referee(
     Ok(referee)
 }
 
-impl<A: Algorithm> Player<A> {
+impl Player {
     /// Opens the sockets, and finds the other nodes.
     pub(super) fn prepare(
         settings: &Settings,
@@ -78,7 +79,7 @@ impl<A: Algorithm> Player<A> {
             refused: Refused::default(),
             host: None,
             client: Client::Absent,
-            wants: Vec::new(),
+            wants: 0,
             arrivals: Stream::new(settings.seed, 0, me, Purpose::Arrivals),
             think: settings.think,
             hold: nanos(settings.hold),
@@ -150,21 +151,21 @@ impl<A: Algorithm> Player<A> {
     }
 
     /// Waits until all are ready. False if there is to be no run.
-    pub(super) fn begin(&mut self, settings: &Settings, setup: &Setup, mut all: Vec<A>) -> Result<bool, CannotEmulate> {
+    pub(super) fn begin(&mut self, settings: &Settings, mut system: System) -> Result<bool, CannotEmulate> {
         let Order::Begin(epoch) = self.next_order()? else { return Ok(false) };
         let me = self.identity.me;
         let world = Circumstances {
-            nodes: all.len(),
-            service: settings.service(&A::MODEL),
+            nodes: system.nodes.len(),
+            service: settings.service(&system.entry.assumptions),
             loss: settings.loss,
             seed: settings.seed,
             epoch,
             stamps: true,
         };
-        let node = all.swap_remove(me.index());
-        self.host = Some(Host::new(me, node, world, Chronicle::new(settings.trace)));
-        self.wants = A::wants(setup);
-        if me.index() < settings.askers(A::clients(setup)) {
+        let node = system.nodes.swap_remove(me.index());
+        self.host = Some(Host::new(me, node, world, Witness::new(settings.trace, false)));
+        self.wants = system.wants;
+        if me.index() < settings.askers(system.clients) {
             self.think(epoch);
         }
         Ok(true)

@@ -8,6 +8,7 @@ use std::{
 };
 
 use vez_algorithms::{
+    Algorithm,
     group::LedgerGroup,
     mutex::Central,
     semaphore::{Command, LedgerSemaphore, RaymondK},
@@ -88,7 +89,9 @@ fn judged<A: Algorithm>(settings: &Settings, words: &[Vec<Word>]) -> Outcome {
         })))
     });
     let setup = settings.system.setup(1, 0).expect("a system");
-    Referee::<A>::new(settings, company.expect("all come"), &setup).officiate(false, &Crashed(crashed))
+    let cast = Cast { nodes: words.len(), clients: A::clients(&setup), wants: A::wants(&setup) };
+    Referee::<A::Family>::new(&Entry::of::<A>(), settings, company.expect("all come"), cast)
+        .officiate(false, &Crashed(crashed))
 }
 
 fn goes_in(want: usize) -> Vec<Word> {

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
-use vez_algorithms::{Algorithm, NodeId, Order};
+use vez_algorithms::{NodeId, Order, catalog::Entry};
 
 use super::{
     Config, DelayLaw, Hot,
@@ -140,7 +140,7 @@ pub struct Starving {
 impl Report {
     /// What came out of the runs of a configuration, or of something that was done as it says.
     #[must_use]
-    pub fn new<A: Algorithm>(config: &Config, runs: Vec<Measured>) -> Self {
+    pub fn new(entry: &Entry, config: &Config, runs: Vec<Measured>) -> Self {
         let over = |value: fn(&Measured) -> f64| Interval::of(&runs.iter().map(value).collect::<Vec<_>>());
         let mut waits = Histogram::<u64>::new(3).expect("three digits can be had");
         let mut messages_by_type = BTreeMap::new();
@@ -155,10 +155,10 @@ impl Report {
         let percentile = |p: f64| waits.value_at_quantile(p) as f64 / TICKS;
         let wait = over(|run| run.mean_wait);
         Self {
-            algorithm: A::NAME,
+            algorithm: entry.name,
             nodes: config.system.nodes,
             topology: config.system.topology,
-            settings: config.system.settings(A::SETTINGS),
+            settings: config.system.settings(entry.settings),
             arrivals: config.arrivals.name(),
             rate: config.arrivals.rate(),
             hot: config.hot,

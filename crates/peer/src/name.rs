@@ -91,6 +91,7 @@ impl Name {
     ///
     /// # Errors
     /// If there are no bytes, or too many.
+    #[inline]
     pub fn new(bytes: &[u8]) -> Result<Self, NoName> {
         match bytes.len() {
             0 => Err(NoName::Empty),

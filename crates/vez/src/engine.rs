@@ -263,6 +263,7 @@ impl Engine {
     }
 
     /// Does something with the lock in hand, and what has to be done afterwards.
+    #[inline]
     fn with<R>(&self, act: impl FnOnce(&mut Core, Nanos) -> R) -> R {
         let (result, dirty) = {
             let mut core = self.core.lock();
@@ -284,6 +285,7 @@ impl Engine {
         result
     }
 
+    #[inline]
     fn handle(self: &Arc<Self>, core: &mut Core, now: Nanos, input: Input) {
         self.handle_one(core, now, input);
         while let Some(call) = core.unclaimed.pop() {

@@ -115,6 +115,7 @@ impl Engine {
     }
 
     /// This process itself wants to be inside.
+    #[inline]
     pub(crate) fn acquire_own(self: &Arc<Self>, name: &Name, ask: Ask, patience: Patience) -> Asked<Guard> {
         self.with(|core, now| match self.own_in(core, now) {
             Ok(session) => self.acquire_in(core, now, &session, name, ask, patience),

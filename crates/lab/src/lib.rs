@@ -40,5 +40,6 @@ pub mod stage;
 pub mod stats;
 pub mod study;
 pub mod system;
+mod timers;
 pub mod trace;
 pub mod wanted;

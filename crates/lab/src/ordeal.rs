@@ -5,7 +5,7 @@
 
 use std::{ops::Range, time::Duration};
 
-use vez_algorithms::{Algorithm, Model, NodeId};
+use vez_algorithms::{Algorithm, Model, NodeId, Setup};
 
 use crate::{
     parallel,
@@ -111,13 +111,18 @@ const SPAN: f64 = 30.0;
 /// The ordeal of that number.
 #[must_use]
 pub fn draw<A: Algorithm>(seed: u64, number: u64) -> Config {
+    draw_for(A::MODEL, &|setup| !A::wants(setup).is_empty(), seed, number)
+}
+
+/// The ordeal of that number for an algorithm of that model, whose clients ask for something or not.
+fn draw_for(model: Model, asks: &dyn Fn(&Setup) -> bool, seed: u64, number: u64) -> Config {
     let mut stream = Stream::new(seed, number, NodeId(0), Purpose::Ordeal);
     let nodes = 2 + stream.below(7);
     let topologies = [Topology::Hypercube, Topology::Grid, Topology::Geometric];
     let system = System { k: 1 + stream.below(nodes), topology: topologies[stream.below(3)], ..System::of(nodes) };
     let laws = [DelayLaw::Uniform, DelayLaw::Constant];
     // Who is never asked works by itself: it is enough that something goes wrong.
-    let asked = system.setup(seed, number).is_ok_and(|setup| !A::wants(&setup).is_empty());
+    let asked = system.setup(seed, number).is_ok_and(|setup| asks(&setup));
     let requests = if asked { 5 + stream.below(40) } else { 0 };
     let mut ask = |_| (SPAN * stream.uniform(), NodeId::from_index(stream.below(nodes)));
     let mut asks: Vec<(f64, NodeId)> = (0..requests).map(&mut ask).collect();
@@ -125,8 +130,8 @@ pub fn draw<A: Algorithm>(seed: u64, number: u64) -> Config {
     Config {
         hold: 0.5 * stream.uniform(),
         delay_law: laws[stream.below(2)].clone(),
-        order: A::MODEL.order,
-        faults: faults(A::MODEL, nodes, &mut stream),
+        order: model.order,
+        faults: faults(model, nodes, &mut stream),
         entries: 1,
         runs: number..number + 1,
         seed,

@@ -14,11 +14,7 @@ mod difference;
 mod happen;
 mod lines;
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    fmt,
-    io::BufRead,
-};
+use std::{collections::VecDeque, fmt, io::BufRead};
 
 use serde::Serialize;
 use vez_algorithms::{Algorithm, CommandOf, EffectOf, NodeId, SetupError};
@@ -177,7 +173,7 @@ struct Replay<P: Algorithm> {
     /// How each node starts.
     fresh: Vec<P>,
     /// What clients usually ask for, by the words that a trace has for it.
-    wants: BTreeMap<String, CommandOf<P>>,
+    wants: Vec<(String, CommandOf<P>)>,
     books: Books<P>,
     now: f64,
     /// The last thing that happened, if not all that it leads to has been told.

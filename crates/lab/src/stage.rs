@@ -3,7 +3,7 @@
 //! The transcripts under `transcripts/` are played on a stage. The checker tells its counterexamples in the same words, so that
 //! one can be played. Whoever watches a stage is told of events as in a simulation, at the number of the step as the time.
 
-use std::{collections::BTreeSet, fmt};
+use std::fmt;
 
 use vez_algorithms::{
     Algorithm, Client, CommandOf, Effect, EffectOf, Family, Heard, Input, NodeId, Phase, Protocol, Scene, Setup,
@@ -13,6 +13,7 @@ use vez_algorithms::{
 use crate::{
     reach::Links,
     sim::{Event, Watch},
+    timers::Timers,
 };
 
 /// A message on its way.
@@ -81,7 +82,7 @@ pub struct Stage<P: Protocol, W = ()> {
     wants: Vec<CommandOf<P>>,
     limit: usize,
     links: Links,
-    timers: Vec<BTreeSet<P::Timer>>,
+    timers: Vec<Timers<P::Timer, ()>>,
     crashed: Vec<bool>,
     in_flight: Vec<Packet<P::Message>>,
     /// How many steps have been taken: the time.
@@ -115,7 +116,7 @@ impl<P: Algorithm, W: Watch<P>> Stage<P, W> {
             wants: P::wants(setup),
             limit: setup.k,
             links: Links::of::<P>(setup),
-            timers: vec![BTreeSet::new(); n],
+            timers: vec![Timers::default(); n],
             crashed: vec![false; n],
             in_flight: Vec::new(),
             steps: 0,
@@ -215,7 +216,7 @@ impl<P: Algorithm, W: Watch<P>> Stage<P, W> {
                 Ok(format!("{:?} from {} to {} is lost\n", packet.message, packet.from, packet.to))
             }
             Step::Fire(node, timer) => {
-                let set = self.timers.get_mut(node.index()).is_some_and(|timers| timers.remove(&timer));
+                let set = self.timers.get_mut(node.index()).and_then(|timers| timers.remove(timer)).is_some();
                 set.then(|| self.let_happen(node, Input::Timer(timer), choices))
                     .ok_or_else(|| CannotPlay(format!("{node} has not set {timer:?}")))
             }
@@ -277,7 +278,7 @@ impl<P: Algorithm, W: Watch<P>> Stage<P, W> {
 
     /// The timers that a node has set.
     pub fn timers(&self, node: NodeId) -> impl Iterator<Item = P::Timer> + '_ {
-        self.timers.get(node.index()).into_iter().flatten().copied()
+        self.timers.get(node.index()).into_iter().flat_map(Timers::iter).map(|(timer, ())| *timer)
     }
 
     fn drop_what_goes_to_the_dead(&mut self) {
@@ -338,10 +339,10 @@ impl<P: Algorithm, W: Watch<P>> Stage<P, W> {
             match effect {
                 Effect::Send(to, message) => self.in_flight.push(Packet { from: node, to, message }),
                 Effect::SetTimer(timer, _) => {
-                    self.timers[node.index()].insert(timer);
+                    self.timers[node.index()].set(timer, ());
                 }
                 Effect::CancelTimer(timer) => {
-                    self.timers[node.index()].remove(&timer);
+                    self.timers[node.index()].remove(timer);
                 }
                 Effect::Output(output) => {
                     if let Err(wrong) = self.clients[node.index()].hear(&output) {

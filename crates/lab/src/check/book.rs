@@ -1,6 +1,6 @@
 //! What nodes do, written down: each local state, message and outcome once.
 
-use std::{collections::BTreeMap, ops::Range, time::Duration};
+use std::{ops::Range, time::Duration};
 
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
@@ -10,7 +10,7 @@ use vez_algorithms::{
 };
 
 use super::{Breach, Config, Workload, action::Action};
-use crate::{quiet, reach::Links, stage::Packet};
+use crate::{quiet, reach::Links, stage::Packet, timers::Timers};
 
 /// All that concerns one node: what it knows, where its client stands, and what has befallen it.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ pub(super) struct Local<P: Protocol> {
     /// How often the client may still ask; `None` is for ever.
     left: Option<u32>,
     /// The timers that are set. If time is bounded, each with what is left of it, in [`THIRDS`]; otherwise with 0.
-    timers: BTreeMap<P::Timer, u64>,
+    timers: Timers<P::Timer, u64>,
     crashed: bool,
     /// Of whose crash the failure detector has told it.
     told: NodeSet,
@@ -140,7 +140,7 @@ impl<P: Algorithm> Book<P> {
             node: self.rules.fresh[me.index()].clone(),
             client: Client::default(),
             left,
-            timers: BTreeMap::new(),
+            timers: Timers::default(),
             crashed: false,
             told: NodeSet::new(),
             crashes: 0,
@@ -236,8 +236,8 @@ impl<P: Algorithm> Book<P> {
             Action::Leave => Some(Input::Command(local.client.leave())),
             Action::Fire(timer) => {
                 let timer = self.timers[timer as usize];
-                let passed = local.timers.remove(&timer).expect("only what is set can fire");
-                local.timers.values_mut().for_each(|left| *left = left.saturating_sub(passed));
+                let passed = local.timers.remove(timer).expect("only what is set can fire");
+                local.timers.iter_mut().for_each(|(_, left)| *left = left.saturating_sub(passed));
                 Some(Input::Timer(timer))
             }
             Action::Receive(_) if local.crashed => None,
@@ -298,7 +298,7 @@ impl<P: Algorithm> Book<P> {
             return *after;
         }
         let mut after = self.locals[local as usize].clone();
-        after.timers.values_mut().for_each(|left| *left = left.saturating_sub(passed));
+        after.timers.iter_mut().for_each(|(_, left)| *left = left.saturating_sub(passed));
         let after = self.intern(after);
         self.later.insert((local, passed), after);
         after
@@ -342,10 +342,10 @@ impl<P: Algorithm> Book<P> {
                         Timing::Any => 0,
                         Timing::Bounded => thirds(after.start),
                     };
-                    local.timers.insert(*timer, left);
+                    local.timers.set(*timer, left);
                 }
                 Effect::CancelTimer(timer) => {
-                    local.timers.remove(timer);
+                    local.timers.remove(*timer);
                 }
                 Effect::Output(output) => match local.client.hear(output) {
                     Ok(heard) => served |= matches!(heard, Heard::Entered | Heard::Finished),
@@ -372,7 +372,7 @@ impl<P: Algorithm> Book<P> {
                 Phase::Inside => actions.push(Action::Leave),
             }
             let (crashed, crashes, losses, lies) = (local.crashed, local.crashes, local.losses, local.lies);
-            let by_number = |(timer, left): (&P::Timer, &u64)| (self.timers.insert_full(*timer).0 as u32, *left);
+            let by_number = |(timer, left): &(P::Timer, u64)| (self.timers.insert_full(*timer).0 as u32, *left);
             let timers = local.timers.iter().map(by_number).collect();
             self.facts.push(Facts { crashed, crashes, losses, lies, actions, timers });
         }

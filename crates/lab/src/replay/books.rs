@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vez_algorithms::{
-    Algorithm, Client, Effect, EffectOf, Family, Heard, Input, NodeId, NodeSet, OutputOf, Phase, Scene, Setup,
+    Algorithm, Client, Effect, EffectOf, Family, Heard, Input, Message, NodeId, NodeSet, OutputOf, Phase, Scene, Setup,
 };
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     difference::in_words,
     lines::{Kind, Told},
 };
-use crate::reach::Links;
+use crate::{reach::Links, timers::Timers};
 
 /// A timer may fire so much too early, in parts of the time: additions are rounded.
 const ROUNDING: f64 = 1e-9;
@@ -31,7 +31,7 @@ struct Node<P: Algorithm> {
     from_the_start: bool,
     client: Client<P::Family>,
     /// Before which time each timer that is set must not fire.
-    timers: BTreeMap<P::Timer, f64>,
+    timers: Timers<P::Timer, f64>,
 }
 
 /// The clients, the timers and the messages of a trace.
@@ -41,8 +41,8 @@ pub(super) struct Books<P: Algorithm> {
     limit: usize,
     links: Links,
     inside: Vec<NodeId>,
-    /// How many of each message were sent and have not arrived: from, to, what it says.
-    in_flight: BTreeMap<(NodeId, NodeId, P::Message), u64>,
+    /// How many of each message were sent and have not arrived: from, to, what it says in JSON.
+    in_flight: BTreeMap<(NodeId, NodeId, String), u64>,
     /// Between whom the last message was lost. A partition has no line, but nothing gets through it.
     cut_off: BTreeSet<(NodeId, NodeId)>,
     /// Those outside from whom something has come.
@@ -54,8 +54,12 @@ pub(super) struct Books<P: Algorithm> {
 
 impl<P: Algorithm> Books<P> {
     pub(super) fn new(setup: &Setup, nodes: usize) -> Self {
-        let node =
-            |_| Node { life: Life::Outside, from_the_start: false, client: Client::default(), timers: BTreeMap::new() };
+        let node = |_| Node {
+            life: Life::Outside,
+            from_the_start: false,
+            client: Client::default(),
+            timers: Timers::default(),
+        };
         Self {
             nodes: (0..nodes).map(node).collect(),
             limit: setup.k,
@@ -118,7 +122,7 @@ impl<P: Algorithm> Books<P> {
                 Phase::Inside => return Err("it is inside".to_owned()),
             },
             Input::Message { from, message } => return self.receive(*from, node, message),
-            Input::Timer(timer) => match at.timers.remove(timer) {
+            Input::Timer(timer) => match at.timers.remove(*timer) {
                 None => return Err("it has not set that, or has cancelled it".to_owned()),
                 Some(earliest) if now < earliest - ROUNDING * earliest.max(1.0) => {
                     return Err(format!("at {now} that is too early: its range begins at {earliest}"));
@@ -141,7 +145,7 @@ impl<P: Algorithm> Books<P> {
 
     /// A message arrives, or never will.
     fn take_away(&mut self, from: NodeId, to: NodeId, message: &P::Message) -> Option<()> {
-        let key = (from, to, message.clone());
+        let key = (from, to, text(message));
         let left = self.in_flight.get_mut(&key)?;
         *left -= 1;
         if *left == 0 {
@@ -160,7 +164,7 @@ impl<P: Algorithm> Books<P> {
         let but = || Wrong::parted(format!("{} there, but no such message is on its way", in_words::<P>(told)));
         self.take_away(from, to, &message).ok_or_else(but)?;
         if told.kind == Kind::Double {
-            *self.in_flight.entry((from, to, message)).or_default() += 2;
+            *self.in_flight.entry((from, to, text(&message))).or_default() += 2;
         } else {
             self.cut_off.insert(pair(from, to));
         }
@@ -194,13 +198,13 @@ impl<P: Algorithm> Books<P> {
             }
             Effect::Send(to, message) => {
                 self.messages += 1;
-                *self.in_flight.entry((node, to, message)).or_default() += 1;
+                *self.in_flight.entry((node, to, text(&message))).or_default() += 1;
             }
             Effect::SetTimer(timer, after) => {
-                timers.insert(timer, now + after.start.as_secs_f64());
+                timers.set(timer, now + after.start.as_secs_f64());
             }
             Effect::CancelTimer(timer) => {
-                timers.remove(&timer);
+                timers.remove(timer);
             }
             Effect::Output(output) => self.hear(node, &output).map_err(Wrong::law_broken)?,
             Effect::Violation(_) => self.objections += 1,
@@ -230,6 +234,10 @@ impl<P: Algorithm> Books<P> {
             },
         })
     }
+}
+
+fn text(message: &impl Message) -> String {
+    serde_json::to_string(message).expect("a message has a text")
 }
 
 fn pair(one: NodeId, other: NodeId) -> (NodeId, NodeId) {

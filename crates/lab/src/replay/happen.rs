@@ -84,10 +84,10 @@ impl<P: Algorithm> Replay<P> {
             }
             Happening::Ask => {
                 let what = told.fields["what"].as_str().unwrap_or_default();
-                let known = self.wants.get(what).copied();
+                let known = self.wants.iter().find(|(words, _)| words == what).map(|(_, want)| *want);
                 let unknown = || {
                     let (node, what) = (told.node, shortened(what));
-                    let usual = self.wants.keys().next().map_or("nothing", String::as_str);
+                    let usual = self.wants.iter().map(|(words, _)| &**words).min().unwrap_or("nothing");
                     Wrong::unreadable(format!(
                         "{node} asks for \"{what}\", which {} has no word for; clients ask for {usual}, for instance",
                         P::NAME

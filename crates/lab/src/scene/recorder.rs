@@ -11,7 +11,7 @@ use crate::sim::{Event, Watch};
 pub struct Recorder<P: Protocol> {
     scene: Scene,
     /// What was sent and has not arrived, by sender, receiver and what it says; equal messages in the order of sending.
-    on_their_way: BTreeMap<(NodeId, NodeId, P::Message), VecDeque<usize>>,
+    on_their_way: BTreeMap<(NodeId, NodeId, String), VecDeque<usize>>,
     clients: BTreeMap<NodeId, Client<P::Family>>,
 }
 
@@ -109,15 +109,15 @@ impl<P: Algorithm> Recorder<P> {
     fn sent(&mut self, time: f64, from: NodeId, to: NodeId, message: &P::Message) -> usize {
         let at = self.scene.messages.len();
         let (kind, text) = (message.kind(), format!("{message:?}"));
+        self.on_their_way.entry((from, to, text.clone())).or_default().push_back(at);
         self.scene.messages.push(Message { kind, text, from, to, sent: time, received: None, lost: None });
         self.scene.nodes = self.scene.nodes.max(to.index() + 1);
-        self.on_their_way.entry((from, to, message.clone())).or_default().push_back(at);
         at
     }
 
     /// Of equal messages the one that was sent first arrives first: nobody can tell the difference.
     fn received(&mut self, time: f64, from: NodeId, to: NodeId, message: &P::Message) -> usize {
-        let equal = self.on_their_way.get_mut(&(from, to, message.clone()));
+        let equal = self.on_their_way.get_mut(&(from, to, format!("{message:?}")));
         // Whoever drives a run lets arrive only what was sent; if not, it is sent now.
         let at = equal.and_then(VecDeque::pop_front).unwrap_or_else(|| self.sent(time, from, to, message));
         self.scene.messages[at].received = Some(time);
@@ -127,7 +127,7 @@ impl<P: Algorithm> Recorder<P> {
     /// The simulator loses a message as it is sent; of equal ones that is then the last.
     fn lost(&mut self, time: f64, from: NodeId, to: NodeId, message: &P::Message) -> usize {
         let messages = &self.scene.messages;
-        let equal = self.on_their_way.get_mut(&(from, to, message.clone()));
+        let equal = self.on_their_way.get_mut(&(from, to, format!("{message:?}")));
         let found = equal.and_then(|equal| match equal.back() {
             Some(last) if messages[*last].sent == time => equal.pop_back(),
             _ => equal.pop_front(),

@@ -77,11 +77,10 @@ impl<P: Protocol> Agenda<P> {
     /// their arrival.
     pub(super) fn lose(&mut self, sender: NodeId, mut lost: impl FnMut(NodeId) -> bool) -> Vec<(NodeId, P::Message)> {
         let sent = |entry: &Entry<P>| matches!(entry.due, Due::Receive { from, .. } if from == sender);
-        let (mut sent, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.entries).into_iter().partition(sent);
+        let (sent, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.entries).into_iter().partition(sent);
         self.entries = rest.into();
-        sent.sort_by(|one, other| other.cmp(one));
         let mut gone = Vec::new();
-        for entry in sent {
+        for entry in BinaryHeap::from(sent).into_sorted_vec().into_iter().rev() {
             match entry.due {
                 Due::Receive { to, message, .. } if lost(to) => gone.push((to, message)),
                 due => self.entries.push(Entry { due, ..entry }),

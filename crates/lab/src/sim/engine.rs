@@ -3,7 +3,7 @@
 mod mishaps;
 mod visits;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use vez_algorithms::{Algorithm, CommandOf, Effect, EffectOf, Input, Message, NodeId, Phase, Protocol, step};
 
@@ -18,6 +18,7 @@ use super::{
 use crate::{
     random::{Purpose, Stream},
     reach::Links,
+    timers::Timers,
 };
 
 /// Somebody who watches a run.
@@ -97,7 +98,7 @@ pub(super) struct Engine<'a, P: Algorithm> {
     links: Links,
     /// When each node crashed last.
     crashed_at: Vec<f64>,
-    timers: Vec<BTreeMap<P::Timer, u64>>,
+    timers: Vec<Timers<P::Timer, u64>>,
     choices: Vec<Stream>,
     network: Network,
     troubles: Troubles,
@@ -146,7 +147,7 @@ impl<'a, P: Algorithm> Engine<'a, P> {
             inside: Vec::new(),
             links: Links::of::<P>(&setup),
             crashed_at: vec![0.0; n],
-            timers: vec![BTreeMap::new(); n],
+            timers: vec![Timers::default(); n],
             choices: NodeId::all(n).map(|node| stream(node, Purpose::Choices)).collect(),
             network: Network::new(config, n, run),
             troubles: Troubles::new(n, stream(NodeId(0), Purpose::Faults)),
@@ -245,8 +246,8 @@ impl<'a, P: Algorithm> Engine<'a, P> {
                 self.metrics.received(to);
                 self.happen(to, Input::Message { from, message })
             }
-            Due::Fire { node, timer, set } if self.timers[node.index()].get(&timer) == Some(&set) => {
-                self.timers[node.index()].remove(&timer);
+            Due::Fire { node, timer, set } if self.timers[node.index()].get(timer) == Some(&set) => {
+                self.timers[node.index()].remove(timer);
                 self.happen(node, Input::Timer(timer))
             }
             Due::Fire { .. } => Ok(()), // cancelled, or set anew
@@ -289,11 +290,11 @@ impl<'a, P: Algorithm> Engine<'a, P> {
                     let share = self.choices[node.index()].uniform();
                     let (low, high) = (after.start.as_secs_f64(), after.end.as_secs_f64());
                     let set = self.agenda.next_number();
-                    self.timers[node.index()].insert(timer, set);
+                    self.timers[node.index()].set(timer, set);
                     self.agenda.add(self.now + low + share * (high - low), Due::Fire { node, timer, set });
                 }
                 Effect::CancelTimer(timer) => {
-                    self.timers[node.index()].remove(&timer);
+                    self.timers[node.index()].remove(timer);
                 }
                 Effect::Output(output) => self.hear(node, &output)?,
                 Effect::Violation(what) => return Err(Stopped::law_broken(format!("{node} objects: {what}"))),

@@ -3,7 +3,7 @@
 //! The transcripts under `transcripts/` are played on a stage. The checker tells its counterexamples in the same words, so that
 //! one can be played. Whoever watches a stage is told of events as in a simulation, at the number of the step as the time.
 
-use std::fmt;
+use std::{fmt, ops::Range, time::Duration};
 
 use vez_algorithms::{
     Algorithm, Client, CommandOf, Effect, EffectOf, Family, Heard, Input, NodeId, Phase, Protocol, Scene, Setup,
@@ -54,18 +54,25 @@ impl<P: Protocol> fmt::Display for Step<P> {
     /// As a command of a transcript.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ask(node, None) => write!(f, "ask {node}"),
-            Self::Ask(node, Some(command)) => write!(f, "ask {node} \"{command:?}\""),
-            Self::Leave(node) => write!(f, "leave {node}"),
-            Self::Deliver(Packet { from, to, message }) => write!(f, "deliver {from} {to} \"{message:?}\""),
-            Self::Lose(Packet { from, to, message }) => write!(f, "lose {from} {to} \"{message:?}\""),
-            Self::Fire(node, timer) => write!(f, "fire {node} \"{timer:?}\""),
-            Self::Crash(node) => write!(f, "crash {node}"),
-            Self::Restart(node) => write!(f, "restart {node}"),
-            Self::Notice(node, crashed) => write!(f, "notice {node} {crashed}"),
-            Self::Tick(node) => write!(f, "tick {node}"),
+            Self::Ask(node, None) => command(f, "ask", &[*node], None),
+            Self::Ask(node, Some(what)) => command(f, "ask", &[*node], Some(what)),
+            Self::Leave(node) => command(f, "leave", &[*node], None),
+            Self::Deliver(Packet { from, to, message }) => command(f, "deliver", &[*from, *to], Some(message)),
+            Self::Lose(Packet { from, to, message }) => command(f, "lose", &[*from, *to], Some(message)),
+            Self::Fire(node, timer) => command(f, "fire", &[*node], Some(timer)),
+            Self::Crash(node) => command(f, "crash", &[*node], None),
+            Self::Restart(node) => command(f, "restart", &[*node], None),
+            Self::Notice(node, crashed) => command(f, "notice", &[*node, *crashed], None),
+            Self::Tick(node) => command(f, "tick", &[*node], None),
         }
     }
+}
+
+/// Writes a command: its name, the nodes that it concerns, and what is asked for, delivered, lost or fired.
+fn command(f: &mut fmt::Formatter<'_>, name: &str, nodes: &[NodeId], what: Option<&dyn fmt::Debug>) -> fmt::Result {
+    f.write_str(name)?;
+    nodes.iter().try_for_each(|node| write!(f, " {node}"))?;
+    what.map_or(Ok(()), |what| write!(f, " \"{what:?}\""))
 }
 
 /// A step that cannot be taken now. The stage is as it was.
@@ -362,16 +369,21 @@ impl<P: Algorithm, W: Watch<P>> Stage<P, W> {
 /// An effect in words.
 pub(crate) fn describe<P: Protocol>(node: NodeId, effect: &EffectOf<P>) -> String {
     match effect {
-        Effect::Send(to, message) => format!("{node} → {to} {message:?}"),
-        Effect::SetTimer(timer, after) if after.start == after.end => {
-            format!("{node} sets {timer:?} after {:?}", after.start)
-        }
-        Effect::SetTimer(timer, after) => format!("{node} sets {timer:?} after {after:?}"),
-        Effect::CancelTimer(timer) => format!("{node} cancels {timer:?}"),
+        Effect::Send(to, message) => sentence(node, &format!(" → {to} "), message),
+        Effect::SetTimer(timer, after) => sentence(node, " sets ", timer) + &span(after),
+        Effect::CancelTimer(timer) => sentence(node, " cancels ", timer),
         Effect::Output(output) if enters::<P::Family>(output) => format!("{node} enters"),
-        Effect::Output(output) => format!("{node}: {output:?}"),
+        Effect::Output(output) => sentence(node, ": ", output),
         Effect::Violation(what) => format!("{node} objects: {what}"),
     }
+}
+
+fn sentence(node: NodeId, verb: &str, what: &dyn fmt::Debug) -> String {
+    format!("{node}{verb}{what:?}")
+}
+
+fn span(after: &Range<Duration>) -> String {
+    if after.start == after.end { format!(" after {:?}", after.start) } else { format!(" after {after:?}") }
 }
 
 /// Whether an output says "you are inside".

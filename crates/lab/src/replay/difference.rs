@@ -55,9 +55,13 @@ pub(super) fn in_words<P: Protocol>(told: &Told) -> String {
 
 /// What the node of a line does, or what happens to it.
 pub(super) fn phrase<P: Protocol>(line: &Value) -> String {
+    phrase_with(line, named::<P::Message>, named::<P::Timer>)
+}
+
+fn phrase_with(line: &Value, message: fn(&Value) -> String, timer: fn(&Value) -> String) -> String {
     let peer = || line["peer"].as_u64().map_or("nobody".to_owned(), |peer| format!("n{peer}"));
-    let message = || named::<P::Message>(&line["message"]);
-    let timer = || named::<P::Timer>(&line["timer"]);
+    let message = || message(&line["message"]);
+    let timer = || timer(&line["timer"]);
     let what = || shortened(line["what"].as_str().unwrap_or("nothing"));
     match line["kind"].as_str().unwrap_or_default() {
         "start" => "starts".to_owned(),

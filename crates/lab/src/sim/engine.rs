@@ -67,6 +67,20 @@ pub(super) struct Stopped {
 }
 
 impl Stopped {
+    fn stuck(waiting: &[NodeId], entries: u64) -> Self {
+        let waiting: Vec<String> = waiting.iter().map(NodeId::to_string).collect();
+        let (shown, rest) = waiting.split_at(waiting.len().min(5));
+        let (shown, more) =
+            (shown.join(", "), if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) });
+        let what = if waiting.is_empty() {
+            format!("nobody asks any more after {entries} entries")
+        } else {
+            let entries = if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") };
+            format!("stuck after {entries}: {shown}{more} wait and nothing lets them in")
+        };
+        Self { what, law_broken: false }
+    }
+
     fn law_broken(what: String) -> Self {
         Self { what, law_broken: true }
     }
@@ -330,18 +344,7 @@ impl<'a, P: Algorithm> Engine<'a, P> {
     }
 
     fn stuck(&self) -> Stopped {
-        let waiting: Vec<String> = self.owed().iter().map(NodeId::to_string).collect();
-        let (shown, rest) = waiting.split_at(waiting.len().min(5));
-        let (shown, more) =
-            (shown.join(", "), if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) });
-        let entries = self.metrics.entries();
-        let what = if waiting.is_empty() {
-            format!("nobody asks any more after {entries} entries")
-        } else {
-            let entries = if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") };
-            format!("stuck after {entries}: {shown}{more} wait and nothing lets them in")
-        };
-        Stopped { what, law_broken: false }
+        Stopped::stuck(&self.owed(), self.metrics.entries())
     }
 
     pub(super) fn failure(&self, run: u64, what: String, law_broken: bool) -> Failure {

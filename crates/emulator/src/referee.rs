@@ -1,23 +1,24 @@
 //! The referee stands for the shared resource: it sees every entry and every exit, applies the law of the family, and
 //! measures.
 
-use std::{net::SocketAddr, sync::mpsc::RecvTimeoutError, thread, time::Duration};
+mod opening;
+
+use std::{net::SocketAddr, sync::mpsc::RecvTimeoutError, time::Duration};
 
 use vez_algorithms::{
-    Client, Family, NodeId, Phase, Scene, Setup, SetupError,
+    Client, Family, NodeId, Phase, Scene,
     catalog::{self, Entry},
     link::Nanos,
 };
 use vez_lab::sim::Metrics;
 
+pub(crate) use self::opening::{Cast, emulate};
 use crate::{
-    CannotEmulate, Spawn,
     clock::{nanos, now, seconds},
-    company::{Company, Heard, Performer},
+    company::{Company, Heard},
     control::{Account, Order, Word},
     outcome::{Failure, Outcome, Sum},
-    player,
-    settings::{MAX_NODES, Settings, SettingsError},
+    settings::Settings,
 };
 
 /// Nobody waits longer than this for a node's account of what it has done.
@@ -43,50 +44,6 @@ pub trait Watcher {
 
 /// Nobody.
 impl Watcher for () {}
-
-/// What the referee has to know of a system.
-pub(crate) struct Cast<F: Family> {
-    pub(crate) nodes: usize,
-    /// How many of the nodes have a client: the first ones.
-    pub(crate) clients: usize,
-    /// What there is to ask for.
-    pub(crate) wants: Vec<F::Command>,
-}
-
-/// Runs a system to the end, and says what came out.
-pub(crate) fn emulate<F: Family>(
-    entry: &Entry,
-    cast: &dyn Fn(&Setup) -> Result<Cast<F>, SetupError>,
-    settings: &Settings,
-    spawn: Option<Spawn<'_>>,
-    watcher: &dyn Watcher,
-) -> Result<Outcome, CannotEmulate> {
-    settings.validate()?;
-    let name = entry.name;
-    if F::LEAVE.is_none() {
-        return Err(SettingsError::Family { name, family: F::NAME }.into());
-    }
-    let cast = cast(&settings.system.setup(settings.seed, 0)?)?;
-    let nodes = cast.nodes;
-    if nodes > MAX_NODES {
-        let fix = format!("replicas and groups are nodes, too, and {MAX_NODES} are as many as there may be");
-        return Err(SettingsError::Number { name: "the number of nodes in all", value: nodes.to_string(), fix }.into());
-    }
-    if let Some(crash) = settings.crashes.iter().find(|crash| crash.node.index() >= nodes) {
-        return Err(SettingsError::NoSuchNode { node: crash.node, nodes }.into());
-    }
-    let company = Company::gather(nodes, |node, invitation| match spawn {
-        Some(spawn) => {
-            let child = spawn(node, invitation).map_err(|error| CannotEmulate::Io("start a process", error));
-            child.map(Performer::Process)
-        }
-        None => {
-            let settings = settings.clone();
-            Ok(Performer::Thread(thread::spawn(move || player::play(name, node, &settings, invitation))))
-        }
-    })?;
-    Ok(Referee::new(entry, settings, company, cast).officiate(spawn.is_some(), watcher))
-}
 
 struct Referee<'a, F: Family> {
     entry: &'a Entry,

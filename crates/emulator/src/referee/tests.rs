@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     net::TcpStream,
     sync::{Arc, OnceLock},
+    thread,
     time::Duration,
 };
 
@@ -17,6 +18,7 @@ use vez_lab::system::System;
 
 use super::*;
 use crate::{
+    company::Performer,
     control::{self, Connection, Invitation},
     host::Deeds,
     settings::Crash,

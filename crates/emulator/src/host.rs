@@ -14,9 +14,9 @@ use vez_lab::random::{Purpose, Stream};
 
 use crate::{
     clock::{nanos, seconds},
+    event_log::EventLog,
     frame::{self, Body, Malformed},
     node::{Input, Node, Timer},
-    witness::Witness,
 };
 
 /// How many delays are kept: a sample of all.
@@ -112,14 +112,14 @@ impl Deeds {
 /// One node, and all that it needs.
 pub(crate) struct Host {
     node: Box<dyn Node>,
-    around: Surroundings,
+    environment: Environment,
 }
 
-/// What a node needs of the world.
-pub(crate) struct Surroundings {
+/// What a node uses: links, timers, random numbers, a logical clock and an event log.
+pub(crate) struct Environment {
     pub(crate) me: NodeId,
     pub(crate) choices: Stream,
-    pub(crate) witness: Witness,
+    pub(crate) event_log: EventLog,
     world: Circumstances,
     links: Vec<Link<Parcel>>,
     timers: BTreeMap<Timer, Nanos>,
@@ -129,7 +129,7 @@ pub(crate) struct Surroundings {
     deeds: Deeds,
 }
 
-impl Surroundings {
+impl Environment {
     /// Since the run began, in seconds.
     pub(crate) fn time(&self, now: Nanos) -> f64 {
         seconds(now.saturating_sub(self.world.epoch))
@@ -187,12 +187,12 @@ impl Surroundings {
 }
 
 impl Host {
-    pub(crate) fn new(me: NodeId, node: Box<dyn Node>, world: Circumstances, witness: Witness) -> Self {
+    pub(crate) fn new(me: NodeId, node: Box<dyn Node>, world: Circumstances, event_log: EventLog) -> Self {
         let stream = |purpose| Stream::new(world.seed, 0, me, purpose);
-        let around = Surroundings {
+        let environment = Environment {
             me,
             choices: stream(Purpose::Choices),
-            witness,
+            event_log,
             world,
             links: vec![Link::new(world.service); world.nodes],
             timers: BTreeMap::new(),
@@ -201,26 +201,26 @@ impl Host {
             clock: 0,
             deeds: Deeds::default(),
         };
-        Self { node, around }
+        Self { node, environment }
     }
 
     /// The logical clock: one more for what happens here by itself and for a request, and later than every message that
     /// arrives. Replying, entering and leaving are no events of it.
     pub(crate) fn clock(&self) -> Clock {
-        self.around.clock
+        self.environment.clock
     }
 
     /// Whoever watches.
-    pub(crate) fn witness(&mut self) -> &mut Witness {
-        &mut self.around.witness
+    pub(crate) fn event_log(&mut self) -> &mut EventLog {
+        &mut self.environment.event_log
     }
 
     /// Lets something happen to the node, and does what it wants done. What its client hears comes back.
     pub(crate) fn happen(&mut self, now: Nanos, input: Input, wire: &mut dyn Wire) -> Result<Vec<Heard>, Breach> {
         if matches!(input, Input::Internal | Input::Ask(_)) {
-            self.around.clock += 1;
+            self.environment.clock += 1;
         }
-        self.node.happen(now, input, &mut self.around, wire)
+        self.node.happen(now, input, &mut self.environment, wire)
     }
 
     /// A message arrives from another node. What the algorithm is to have now comes back, in order: each is to be
@@ -234,12 +234,12 @@ impl Host {
     ) -> Result<Vec<Delivery>, Malformed> {
         let clock = frame::is_possible(clock)?;
         self.node.understands(&says)?;
-        let link = self.around.links.get_mut(from.index()).ok_or(Malformed::UnknownSender(from))?;
+        let link = self.environment.links.get_mut(from.index()).ok_or(Malformed::UnknownSender(from))?;
         let arrival = link
             .receive(number, Parcel { clock, at, says })
             .map_err(|_| Malformed::NoFrame(format!("the number {number} is far ahead")))?;
         if arrival.acknowledge {
-            self.around.transmit(from, Body::Ack(number), wire);
+            self.environment.transmit(from, Body::Ack(number), wire);
         }
         Ok(arrival.messages.into_iter().map(|parcel| Delivery { from, parcel }).collect())
     }
@@ -251,45 +251,45 @@ impl Host {
         Delivery { from, parcel }: Delivery,
         wire: &mut dyn Wire,
     ) -> Result<Vec<Heard>, Breach> {
-        let around = &mut self.around;
-        around.deeds.received += 1;
-        around.clock = around.clock.max(parcel.clock) + 1;
+        let environment = &mut self.environment;
+        environment.deeds.received += 1;
+        environment.clock = environment.clock.max(parcel.clock) + 1;
         if let Some(at) = parcel.at {
-            around.note_delay(seconds(now.saturating_sub(at)));
+            environment.note_delay(seconds(now.saturating_sub(at)));
         }
         self.happen(now, Input::Message { from, says: parcel.says }, wire)
     }
 
     /// Another node has a message of ours.
     pub(crate) fn acknowledged(&mut self, now: Nanos, from: NodeId, number: u64) {
-        if let Some(link) = self.around.links.get_mut(from.index()) {
+        if let Some(link) = self.environment.links.get_mut(from.index()) {
             link.acknowledged(now, number);
         }
     }
 
     /// When something is due.
     pub(crate) fn deadline(&self) -> Option<Nanos> {
-        let timers = self.around.timers.values().copied();
-        timers.chain(self.around.links.iter().filter_map(Link::deadline)).min()
+        let timers = self.environment.timers.values().copied();
+        timers.chain(self.environment.links.iter().filter_map(Link::deadline)).min()
     }
 
     /// The timer that is due, if any. It is set no more.
     pub(crate) fn due(&mut self, now: Nanos) -> Option<Input> {
-        let around = &mut self.around;
-        let first = around.timers.iter().min_by_key(|(_, due)| **due);
+        let environment = &mut self.environment;
+        let first = environment.timers.iter().min_by_key(|(_, due)| **due);
         let (timer, due) = first.map(|(timer, due)| (*timer, *due)).filter(|(_, due)| *due <= now)?;
-        around.timers.remove(&timer);
-        around.deeds.fired += 1;
-        around.deeds.late += now - due;
+        environment.timers.remove(&timer);
+        environment.deeds.fired += 1;
+        environment.deeds.late += now - due;
         Some(Input::Timer(timer))
     }
 
     /// Sends again what has not been acknowledged in time.
     pub(crate) fn resend(&mut self, now: Nanos, wire: &mut dyn Wire) {
-        let around = &mut self.around;
-        for to in NodeId::all(around.links.len()) {
-            for (number, parcel) in around.links[to.index()].resend(now) {
-                around.transmit(to, parcel.body(number), wire);
+        let environment = &mut self.environment;
+        for to in NodeId::all(environment.links.len()) {
+            for (number, parcel) in environment.links[to.index()].resend(now) {
+                environment.transmit(to, parcel.body(number), wire);
             }
         }
     }
@@ -297,14 +297,14 @@ impl Host {
     /// Who has not acknowledged something since then or longer.
     pub(crate) fn silent_since(&self, then: Nanos) -> impl Iterator<Item = NodeId> + '_ {
         let is_silent = move |link: &Link<_>| link.unanswered_since().is_some_and(|since| since <= then);
-        let links = &self.around.links;
+        let links = &self.environment.links;
         NodeId::all(links.len()).filter(move |node| is_silent(&links[node.index()]))
     }
 
     /// What it has done so far.
     pub(crate) fn deeds(&self) -> Deeds {
         let mut labour = Labour::default();
-        self.around.links.iter().for_each(|link| labour.add(link.labour()));
-        Deeds { labour, ..self.around.deeds.clone() }
+        self.environment.links.iter().for_each(|link| labour.add(link.labour()));
+        Deeds { labour, ..self.environment.deeds.clone() }
     }
 }

@@ -14,6 +14,7 @@
 pub mod clock;
 mod company;
 mod control;
+mod event_log;
 pub mod frame;
 mod host;
 mod node;
@@ -25,7 +26,6 @@ mod resource;
 mod script;
 mod settings;
 mod transport;
-mod witness;
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -37,7 +37,7 @@ use vez_algorithms::{
     catalog::{self, Entry, Job},
 };
 
-use self::referee::Cast;
+use self::referee::SystemInfo;
 pub use self::{
     control::Invitation,
     outcome::{Emulation, Failure, Outcome, Simulated},
@@ -93,10 +93,10 @@ impl Job for Emulate<'_> {
     type Done = Result<Outcome, CannotEmulate>;
 
     fn with<A: Algorithm>(self) -> Self::Done {
-        let cast = |setup: &Setup| {
-            Ok(Cast { nodes: A::system(setup)?.len(), clients: A::clients(setup), wants: A::wants(setup) })
+        let system = |setup: &Setup| {
+            Ok(SystemInfo { nodes: A::system(setup)?.len(), clients: A::clients(setup), wants: A::wants(setup) })
         };
-        referee::emulate::<A::Family>(&Entry::of::<A>(), &cast, self.settings, self.spawn, self.watcher)
+        referee::emulate::<A::Family>(&Entry::of::<A>(), &system, self.settings, self.spawn, self.watcher)
     }
 
     fn with_detector<A: Algorithm>(self) -> Self::Done {

@@ -1,7 +1,7 @@
-//! A node of whichever algorithm, behind a `dyn` pointer.
+//! A node of any algorithm, behind a `dyn` pointer.
 //!
-//! What depends on the algorithm is here and in [`Witness`](crate::witness::Witness), and is compiled once for each of them. The
-//! rest of this crate knows messages as JSON, and clients by what they ask for and hear; only the referee is compiled for each
+//! What depends on the algorithm is here and in [`EventLog`](crate::event_log::EventLog), and is compiled once for each of them. The
+//! rest of this crate sees messages as JSON, requests as indices, and outputs as [`Heard`]; only the referee is generic over the
 //! family, whose law it applies.
 
 use serde::Deserialize;
@@ -19,10 +19,10 @@ use vez_lab::{
 
 use crate::{
     frame::{self, Malformed},
-    host::{Breach, Surroundings, Wire},
+    host::{Breach, Environment, Wire},
 };
 
-/// The nodes of a system, and what drivers have to know of it.
+/// The nodes of a system, and what drivers need to know about it.
 pub(crate) struct System {
     pub(crate) entry: Entry,
     /// How many of the nodes have a client: the first ones.
@@ -92,7 +92,7 @@ pub(crate) trait Node {
         &mut self,
         now: Nanos,
         input: Input,
-        around: &mut Surroundings,
+        environment: &mut Environment,
         wire: &mut dyn Wire,
     ) -> Result<Vec<Heard>, Breach>;
 }
@@ -136,38 +136,38 @@ impl<A: Algorithm> Node for NodeOf<A> {
         &mut self,
         now: Nanos,
         input: Input,
-        around: &mut Surroundings,
+        environment: &mut Environment,
         wire: &mut dyn Wire,
     ) -> Result<Vec<Heard>, Breach> {
         let input = self.typed(input);
-        around.witness.describe(&input);
-        let seen = Watch::<A>::watches(&around.witness).then(|| input.clone());
+        environment.event_log.describe(&input);
+        let seen = Watch::<A>::watches(&environment.event_log).then(|| input.clone());
         let mut effects = Vec::new();
         let mut chosen = Vec::new();
-        let choices = &mut around.choices;
+        let choices = &mut environment.choices;
         let mut choose = |n: usize| {
             chosen.push(choices.below(n));
             chosen[chosen.len() - 1]
         };
-        let (me, node) = (around.me, &mut self.node);
+        let (me, node) = (environment.me, &mut self.node);
         quiet::catch(|| step(me, node, input, &mut effects, &mut choose))
             .map_err(|panic| Breach::Assertion(me, panic))?;
-        let time = around.time(now);
+        let time = environment.time(now);
         if let Some(input) = seen {
-            around.witness.see(time, me, Event::Input(&input, &self.node, &chosen));
+            environment.event_log.see(time, me, Event::Input(&input, &self.node, &chosen));
         }
         let mut heard = Vec::new();
         for effect in effects {
-            around.witness.see(time, me, Event::Effect::<A>(&effect));
+            environment.event_log.see(time, me, Event::Effect::<A>(&effect));
             match effect {
                 Effect::Send(to, message) => {
                     let says = serde_json::to_value(&message).expect("a message has a text");
-                    if !around.send(now, to, message.kind(), says, wire)? {
-                        around.witness.see(time, me, Event::Lost::<A>(to, &message));
+                    if !environment.send(now, to, message.kind(), says, wire)? {
+                        environment.event_log.see(time, me, Event::Lost::<A>(to, &message));
                     }
                 }
-                Effect::SetTimer(timer, after) => around.set_timer(now, self.number(timer), &after),
-                Effect::CancelTimer(timer) => around.cancel_timer(self.number(timer)),
+                Effect::SetTimer(timer, after) => environment.set_timer(now, self.number(timer), &after),
+                Effect::CancelTimer(timer) => environment.cancel_timer(self.number(timer)),
                 Effect::Output(output) => heard.push(A::Family::hear(&mut Default::default(), &output)),
                 Effect::Violation(what) => return Err(Breach::Objection(me, what)),
             }

@@ -302,7 +302,7 @@ impl Player {
 
     /// The client is told something, and the referee, if there is anything to see.
     fn hear(&mut self, at: Nanos, heard: Result<Vec<Heard>, Breach>) -> Result<(), Breach> {
-        if let Some(lines) = self.host.as_mut().and_then(|host| host.witness().lines()) {
+        if let Some(lines) = self.host.as_mut().and_then(|host| host.event_log().lines()) {
             self.tell(&Word::Trace { at, lines });
         }
         self.post();

@@ -12,7 +12,7 @@ use vez_algorithms::{
 };
 use vez_lab::sim::Metrics;
 
-pub(crate) use self::opening::{Cast, emulate};
+pub(crate) use self::opening::{SystemInfo, emulate};
 use crate::{
     clock::{nanos, now, seconds},
     company::{Company, Heard},
@@ -70,9 +70,9 @@ struct Referee<'a, F: Family> {
 }
 
 impl<'a, F: Family> Referee<'a, F> {
-    fn new(entry: &'a Entry, settings: &'a Settings, company: Company, cast: Cast<F>) -> Self {
+    fn new(entry: &'a Entry, settings: &'a Settings, company: Company, system: SystemInfo<F>) -> Self {
         let nodes = company.addresses.len();
-        let askers = settings.askers(cast.clients);
+        let askers = settings.askers(system.clients);
         Self {
             entry,
             settings,
@@ -84,7 +84,7 @@ impl<'a, F: Family> Referee<'a, F> {
             asked: vec![0; nodes],
             done: Vec::new(),
             inside: Vec::new(),
-            wants: cast.wants,
+            wants: system.wants,
             metrics: Metrics::new(nodes, askers, 0),
             accounts: (0..nodes).map(|_| None).collect(),
             trace: Vec::new(),

@@ -1,7 +1,7 @@
 //! The timers that are set at a node.
 
-/// What is known of each timer that is set, in the order of the timers. There are few: a list is all it takes, and it is compiled
-/// once more for each algorithm that has timers.
+/// A map from timers to values, as a sorted list: a node has few timers, and a tree is much more code, compiled for each
+/// algorithm.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Timers<T, V>(Vec<(T, V)>);
 

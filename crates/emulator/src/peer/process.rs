@@ -26,13 +26,13 @@ use super::{
 };
 use crate::{
     clock::{nanos, now},
+    event_log::EventLog,
     frame::{Body, Frame, Malformed, Refused},
     host::{Circumstances, Delivery, Host},
     node::{Input, Node},
     resource::{Call, Desk},
     script::Typed,
     transport::{Arrived, Listening, Source, Udp},
-    witness::Witness,
 };
 
 /// Everybody has to be there within this time.
@@ -178,9 +178,9 @@ impl Peer<'_> {
             let world = world.as_object().cloned().unwrap_or_default();
             Trace::new(trace, &Header::new(self.entry.name, &self.system, (self.settings.seed, 0), None, world))?;
         }
-        let witness = Witness::new(self.out.trace.is_some(), true);
+        let event_log = EventLog::new(self.out.trace.is_some(), true);
         let node = self.node.take().expect("the run begins once");
-        self.host = Some(Host::new(self.udp.identity.me, node, world, witness));
+        self.host = Some(Host::new(self.udp.identity.me, node, world, event_log));
         let id = self.settings.id;
         self.print(&match (self.asks, &self.settings.script) {
             (false, _) => "all are there; nobody asks at this process".to_owned(),

@@ -26,7 +26,7 @@ impl Peer<'_> {
         let from = delivery.from.0 + 1;
         let host = self.host.as_mut().expect("the run has begun");
         let heard = host.deliver(time, delivery, &mut self.udp);
-        let words = host.witness().words();
+        let words = host.event_log().words();
         let what = format!("← {from}  {}{}", words.cause, self.standing());
         self.tell(&what, &words.sent, heard)
     }
@@ -42,7 +42,7 @@ impl Peer<'_> {
         let asks = matches!(input, Input::Ask(_));
         let host = self.host.as_mut().expect("the run has begun");
         let heard = host.happen(time, input, &mut self.udp);
-        let words = host.witness().words();
+        let words = host.event_log().words();
         if asks {
             self.visit = Visit::Waiting { asked: self.host().clock() };
         }
@@ -61,7 +61,7 @@ impl Peer<'_> {
         if !what.is_empty() {
             self.print(&format!("clock {clock:>3}  {what}"))?;
         }
-        let lines = self.host().witness().lines();
+        let lines = self.host().event_log().lines();
         if let (Some(lines), Some(trace)) = (lines, &mut self.out.trace) {
             trace.write_all(lines.as_bytes())?;
             trace.flush()?;

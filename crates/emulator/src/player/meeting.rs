@@ -15,11 +15,11 @@ use crate::{
     CannotEmulate, Settings,
     clock::nanos,
     control::{self, Connection, Invitation, Order, PREPARATION, Word},
+    event_log::EventLog,
     frame::Refused,
     host::{Circumstances, Host},
     node::System,
     transport::{self, ANY_PORT, Arrived, Identity, Tcp, Transport, Udp},
-    witness::Witness,
 };
 
 /// Connects to the referee, whose orders go into the mailbox from now on.
@@ -163,7 +163,7 @@ impl Player {
             stamps: true,
         };
         let node = system.nodes.swap_remove(me.index());
-        self.host = Some(Host::new(me, node, world, Witness::new(settings.trace, false)));
+        self.host = Some(Host::new(me, node, world, EventLog::new(settings.trace, false)));
         self.wants = system.wants;
         if me.index() < settings.askers(system.clients) {
             self.think(epoch);

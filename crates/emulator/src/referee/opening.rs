@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// What the referee has to know of a system.
-pub(crate) struct Cast<F: Family> {
+pub(crate) struct SystemInfo<F: Family> {
     pub(crate) nodes: usize,
     /// How many of the nodes have a client: the first ones.
     pub(crate) clients: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Cast<F: Family> {
 /// Runs a system to the end, and says what came out.
 pub(crate) fn emulate<F: Family>(
     entry: &Entry,
-    cast: &dyn Fn(&Setup) -> Result<Cast<F>, SetupError>,
+    system: &dyn Fn(&Setup) -> Result<SystemInfo<F>, SetupError>,
     settings: &Settings,
     spawn: Option<Spawn<'_>>,
     watcher: &dyn Watcher,
@@ -35,8 +35,8 @@ pub(crate) fn emulate<F: Family>(
     if F::LEAVE.is_none() {
         return Err(SettingsError::Family { name, family: F::NAME }.into());
     }
-    let cast = cast(&settings.system.setup(settings.seed, 0)?)?;
-    let nodes = cast.nodes;
+    let system = system(&settings.system.setup(settings.seed, 0)?)?;
+    let nodes = system.nodes;
     if nodes > MAX_NODES {
         let fix = format!("replicas and groups are nodes, too, and {MAX_NODES} are as many as there may be");
         return Err(SettingsError::Number { name: "the number of nodes in all", value: nodes.to_string(), fix }.into());
@@ -54,5 +54,5 @@ pub(crate) fn emulate<F: Family>(
             Ok(Performer::Thread(thread::spawn(move || player::play(name, node, &settings, invitation))))
         }
     })?;
-    Ok(Referee::new(entry, settings, company, cast).officiate(spawn.is_some(), watcher))
+    Ok(Referee::new(entry, settings, company, system).officiate(spawn.is_some(), watcher))
 }

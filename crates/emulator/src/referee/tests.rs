@@ -91,8 +91,8 @@ fn judged<A: Algorithm>(settings: &Settings, words: &[Vec<Word>]) -> Outcome {
         })))
     });
     let setup = settings.system.setup(1, 0).expect("a system");
-    let cast = Cast { nodes: words.len(), clients: A::clients(&setup), wants: A::wants(&setup) };
-    Referee::<A::Family>::new(&Entry::of::<A>(), settings, company.expect("all come"), cast)
+    let system = SystemInfo { nodes: words.len(), clients: A::clients(&setup), wants: A::wants(&setup) };
+    Referee::<A::Family>::new(&Entry::of::<A>(), settings, company.expect("all come"), system)
         .officiate(false, &Crashed(crashed))
 }
 

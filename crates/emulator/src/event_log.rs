@@ -1,4 +1,4 @@
-//! What a node says about itself: lines of a trace, and words for a terminal.
+//! The events of a node: as lines of a trace, and as texts for a terminal.
 
 use vez_algorithms::{Algorithm, Effect, Input, NodeId};
 use vez_lab::{
@@ -6,25 +6,25 @@ use vez_lab::{
     trace::Trace,
 };
 
-/// Keeps what there is to say until somebody takes it.
-pub(crate) struct Witness {
+/// Collects trace lines and event texts until the driver takes them.
+pub(crate) struct EventLog {
     trace: Option<Vec<u8>>,
-    words: Option<Words>,
+    words: Option<EventText>,
 }
 
-/// What happened last, in words.
+/// The last event as text.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Words {
+pub(crate) struct EventText {
     /// The message that arrived, or the timer that was due.
     pub(crate) cause: String,
     /// What was sent, and to whom.
     pub(crate) sent: Vec<(NodeId, String)>,
 }
 
-impl Witness {
-    /// Keeps what is wanted.
+impl EventLog {
+    /// Collects trace lines, event texts, both or neither.
     pub(crate) fn new(trace: bool, words: bool) -> Self {
-        Self { trace: trace.then(Vec::new), words: words.then(Words::default) }
+        Self { trace: trace.then(Vec::new), words: words.then(EventText::default) }
     }
 
     /// The lines of the trace, if there are any.
@@ -33,12 +33,12 @@ impl Witness {
         Some(String::from_utf8(std::mem::take(lines)).expect("JSON is text"))
     }
 
-    /// What happened, if words are wanted.
-    pub(crate) fn words(&mut self) -> Words {
+    /// The last event as text; empty if texts are not collected.
+    pub(crate) fn words(&mut self) -> EventText {
         self.words.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Notes what is about to happen, which may be the end of the node.
+    /// Records the input before the handler runs, so that it can be printed if the handler panics.
     pub(crate) fn describe<A: Algorithm>(&mut self, input: &Input<A>) {
         if let Some(words) = &mut self.words {
             words.cause = match input {
@@ -50,7 +50,7 @@ impl Witness {
     }
 }
 
-impl<A: Algorithm> Watch<A> for Witness {
+impl<A: Algorithm> Watch<A> for EventLog {
     fn see(&mut self, time: f64, node: NodeId, event: Event<'_, A>) {
         if let (Some(words), Event::Effect(Effect::Send(to, message))) = (&mut self.words, &event) {
             words.sent.push((*to, format!("{message:?}")));
